@@ -1,26 +1,6 @@
 /** The eleven methods of the port, once. They check arguments from outside; `Operations` do the work. */
 import { KeyedLock, mapAtMost } from "../core/concurrency.ts";
-import type {
-  Backend,
-  BackendCapabilities,
-  CallOptions,
-  DeleteResult,
-  EditOptions,
-  EditResult,
-  Failure,
-  FileData,
-  FileDownloadResponse,
-  FileUploadResponse,
-  GlobResult,
-  GrepOptions,
-  GrepResult,
-  LsResult,
-  MaybePromise,
-  ReadRawResult,
-  ReadResult,
-  WriteOptions,
-  WriteResult,
-} from "./backend.ts";
+import type * as port from "./backend.ts";
 import { type BackendFailure, operationError, uploadRefused } from "./errors.ts";
 import { type ContentEdit, toBytes, bytesToWrite, readFileData, contentVersion } from "./file-data.ts";
 import { type PageRequest, pageRequest } from "./pages.ts";
@@ -33,7 +13,7 @@ export const COMPLETE = {
   versions: true,
   abort: true,
   rawRead: true,
-} as const satisfies Partial<BackendCapabilities>;
+} as const satisfies Partial<port.BackendCapabilities>;
 
 /** The capabilities of such a backend with files alone, which have virtual paths. */
 export const FILES_ONLY = { ...COMPLETE, paths: "virtual", isolation: "none" } as const;
@@ -53,7 +33,7 @@ export interface Located {
   path: string;
 }
 
-export type Edit = ContentEdit & EditOptions;
+export type Edit = ContentEdit & port.EditOptions;
 
 export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "edit" | "delete" | "upload";
 
@@ -71,30 +51,30 @@ export interface Operations<At extends Located = Located> {
    * Runs an operation, with locks if needed, and turns exceptions into failures. It may run at another place, and with
    * other options, than those of the call. Default: only runs it.
    */
-  attempt?<Options extends CallOptions, Result>(
+  attempt?<Options extends port.CallOptions, Result>(
     at: At,
     call: { method: Method; options: Options },
-    run: (at?: At, options?: Options) => MaybePromise<Result>,
-  ): MaybePromise<Result | BackendFailure>;
-  ls(at: At, options: CallOptions): MaybePromise<LsResult>;
-  read(at: At, page: PageRequest, options: CallOptions): MaybePromise<ReadResult>;
-  readRaw(at: At, options: CallOptions): MaybePromise<ReadRawResult>;
-  grep(at: At, search: Search): MaybePromise<GrepResult>;
-  glob(at: At, pattern: string, options: CallOptions): MaybePromise<GlobResult>;
-  write(at: At, content: string, options: WriteOptions): MaybePromise<WriteResult>;
-  edit(at: At, edit: Edit): MaybePromise<EditResult>;
-  delete(at: At, options: CallOptions): MaybePromise<DeleteResult>;
+    run: (at?: At, options?: Options) => port.MaybePromise<Result>,
+  ): port.MaybePromise<Result | BackendFailure>;
+  ls(at: At, options: port.CallOptions): port.MaybePromise<port.LsResult>;
+  read(at: At, page: PageRequest, options: port.CallOptions): port.MaybePromise<port.ReadResult>;
+  readRaw(at: At, options: port.CallOptions): port.MaybePromise<port.ReadRawResult>;
+  grep(at: At, search: Search): port.MaybePromise<port.GrepResult>;
+  glob(at: At, pattern: string, options: port.CallOptions): port.MaybePromise<port.GlobResult>;
+  write(at: At, content: string, options: port.WriteOptions): port.MaybePromise<port.WriteResult>;
+  edit(at: At, edit: Edit): port.MaybePromise<port.EditResult>;
+  delete(at: At, options: port.CallOptions): port.MaybePromise<port.DeleteResult>;
   /** Stores bytes and replaces existing content. */
-  upload(at: At, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult>;
+  upload(at: At, bytes: Uint8Array, options: port.CallOptions): port.MaybePromise<port.WriteResult>;
   /** The failure that a change at this path has for certain. Default: none is known. */
-  refusal?(at: At, change: Change, options: CallOptions): MaybePromise<Failure | undefined>;
+  refusal?(at: At, change: Change, options: port.CallOptions): port.MaybePromise<port.Failure | undefined>;
   /** Default: the bytes that `readRaw` returns. */
-  download?(at: At, options: CallOptions): MaybePromise<FileDownloadResponse>;
+  download?(at: At, options: port.CallOptions): port.MaybePromise<port.FileDownloadResponse>;
 }
 
 /** The operations that read a file, for a backend that loads whole files. */
 export const loadedBy = <At extends Located>(
-  load: (at: At, options: CallOptions) => MaybePromise<FileData | BackendFailure>,
+  load: (at: At, options: port.CallOptions) => port.MaybePromise<port.FileData | BackendFailure>,
 ): Pick<Operations<At>, "read" | "readRaw"> => ({
   read: (at, page, options) =>
     then(load(at, options), (data) => ("error" in data ? data : readFileData(at.path, data, page))),
@@ -104,7 +84,7 @@ export const loadedBy = <At extends Located>(
 
 /** The operations that store a file, for a backend that stores a text as the bytes it stands for. */
 export const storedBy = <At extends Located>(
-  put: (at: At, bytes: Uint8Array, options: WriteOptions) => MaybePromise<WriteResult>,
+  put: (at: At, bytes: Uint8Array, options: port.WriteOptions) => port.MaybePromise<port.WriteResult>,
 ): Pick<Operations<At>, "write" | "upload"> => ({
   write: (at, content, options) => {
     const given = bytesToWrite(at.path, content, options.encoding);
@@ -120,7 +100,7 @@ type Locate = (path: string) => Located | BackendFailure;
 type MethodResult<AtOnce extends boolean, Result> = AtOnce extends true ? Result : Promise<Result>;
 
 /** A backend over operations, which a subclass passes in. */
-export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
+export class CheckedBackend<AtOnce extends boolean = false> implements port.Backend {
   readonly #operations: Operations;
   readonly #locate: Locate;
   readonly #top: string;
@@ -132,7 +112,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     this.#top = top;
   }
 
-  ls(path: string, options: CallOptions = {}): MethodResult<AtOnce, LsResult> {
+  ls(path: string, options: port.CallOptions = {}): MethodResult<AtOnce, port.LsResult> {
     return this.#run("ls", path, options, (at, given) => this.#operations.ls(at, given));
   }
 
@@ -140,13 +120,13 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     path: string,
     offset?: number,
     limit?: number,
-    options: CallOptions = {},
-  ): MethodResult<AtOnce, ReadResult> {
+    options: port.CallOptions = {},
+  ): MethodResult<AtOnce, port.ReadResult> {
     const page = pageRequest(offset, limit);
     return this.#run("read", path, options, (at, given) => this.#operations.read(at, page, given));
   }
 
-  readRaw(path: string, options: CallOptions = {}): MethodResult<AtOnce, ReadRawResult> {
+  readRaw(path: string, options: port.CallOptions = {}): MethodResult<AtOnce, port.ReadRawResult> {
     return this.#run("readRaw", path, options, (at, given) => this.#operations.readRaw(at, given));
   }
 
@@ -155,20 +135,28 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     path?: string | null,
     glob?: string | null,
     maxCount?: number | null,
-    options: GrepOptions = {},
-  ): Promise<GrepResult> {
+    options: port.GrepOptions = {},
+  ): Promise<port.GrepResult> {
     const search = { pattern, glob, maxCount: maxCount ?? DEFAULT_MAX_COUNT };
     return this.#call("grep", path ?? this.#top, options, (at, given) =>
       this.#operations.grep(at, { ...search, path: at.path, options: given }),
     );
   }
 
-  glob(pattern: string, path?: string, options: CallOptions = {}): MethodResult<AtOnce, GlobResult> {
+  glob(
+    pattern: string,
+    path?: string,
+    options: port.CallOptions = {},
+  ): MethodResult<AtOnce, port.GlobResult> {
     const top = path ?? this.#top;
     return this.#run("glob", top, options, (at, given) => this.#operations.glob(at, pattern, given));
   }
 
-  write(path: string, content: string, options: WriteOptions = {}): MethodResult<AtOnce, WriteResult> {
+  write(
+    path: string,
+    content: string,
+    options: port.WriteOptions = {},
+  ): MethodResult<AtOnce, port.WriteResult> {
     return this.#run("write", path, options, (at, given) => this.#operations.write(at, content, given));
   }
 
@@ -177,22 +165,22 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     oldString: string,
     newString: string,
     replaceAll = false,
-    options: EditOptions = {},
-  ): MethodResult<AtOnce, EditResult> {
+    options: port.EditOptions = {},
+  ): MethodResult<AtOnce, port.EditResult> {
     const edit: Edit = { oldString, newString, replaceAll, ...options };
     return this.#run("edit", path, edit, (at, given) => this.#operations.edit(at, given));
   }
 
-  delete(path: string, options: CallOptions = {}): MethodResult<AtOnce, DeleteResult> {
+  delete(path: string, options: port.CallOptions = {}): MethodResult<AtOnce, port.DeleteResult> {
     return this.#run("delete", path, options, (at, given) => this.#operations.delete(at, given));
   }
 
   refusal(
     change: Change,
     path: string,
-    options: CallOptions = {},
-  ): MethodResult<AtOnce, Failure | undefined> {
-    const find = (): MaybePromise<Failure | undefined> =>
+    options: port.CallOptions = {},
+  ): MethodResult<AtOnce, port.Failure | undefined> {
+    const find = (): port.MaybePromise<port.Failure | undefined> =>
       this.#call(change, path, options, (at, given) => this.#operations.refusal?.(at, change, given));
     // Failures that may end by themselves are not certain.
     const mayEnd = new Set<unknown>(["io", "timeout", "aborted", "backend_error"]);
@@ -201,12 +189,12 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
 
   uploadFiles(
     files: Array<[string, Uint8Array]>,
-    options: CallOptions = {},
-  ): MethodResult<AtOnce, FileUploadResponse[]> {
+    options: port.CallOptions = {},
+  ): MethodResult<AtOnce, port.FileUploadResponse[]> {
     return this.#each(files, ([path, bytes]) =>
       then(
         this.#call("upload", path, options, (at, given) => this.#operations.upload(at, bytes, given)),
-        ({ code, filesUpdate }: WriteResult): FileUploadResponse => ({
+        ({ code, filesUpdate }: port.WriteResult): port.FileUploadResponse => ({
           path,
           error: operationError(code),
           ...(filesUpdate ? { filesUpdate } : {}),
@@ -215,11 +203,14 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     );
   }
 
-  downloadFiles(paths: string[], options: CallOptions = {}): MethodResult<AtOnce, FileDownloadResponse[]> {
+  downloadFiles(
+    paths: string[],
+    options: port.CallOptions = {},
+  ): MethodResult<AtOnce, port.FileDownloadResponse[]> {
     const operations = this.#operations;
     return this.#each(paths, (path) =>
       then(
-        this.#call<CallOptions, ReadRawResult | FileDownloadResponse>(
+        this.#call<port.CallOptions, port.ReadRawResult | port.FileDownloadResponse>(
           "readRaw",
           path,
           options,
@@ -233,65 +224,60 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     );
   }
 
-  #run<Options extends CallOptions, Result>(
+  #run<Options extends port.CallOptions, Result>(
     method: Method,
     path: string,
     options: Options,
-    run: (at: Located, options: Options) => MaybePromise<Result>,
+    run: (at: Located, options: Options) => port.MaybePromise<Result>,
   ): MethodResult<AtOnce, Result | BackendFailure> {
     return this.#answer(() => this.#call(method, path, options, run));
   }
 
-  #call<Options extends CallOptions, Result>(
+  #call<Options extends port.CallOptions, Result>(
     method: Method,
     path: string,
     options: Options,
-    run: (at: Located, options: Options) => MaybePromise<Result>,
-  ): MaybePromise<Result | BackendFailure> {
+    run: (at: Located, options: Options) => port.MaybePromise<Result>,
+  ): port.MaybePromise<Result | BackendFailure> {
     const at = this.#locate(path);
     if ("error" in at) return { error: at.error, code: at.code };
-    const runHere = (there = at, given = options): MaybePromise<Result> => run(there, given);
+    const runHere = (there = at, given = options): port.MaybePromise<Result> => run(there, given);
     return this.#operations.attempt === undefined
       ? runHere()
       : this.#operations.attempt(at, { method, options }, runHere);
   }
 
-  #each<Item, Result>(
-    items: readonly Item[],
-    run: (item: Item) => MaybePromise<Result>,
-  ): MethodResult<AtOnce, Result[]> {
+  #each<Item, Result>(items: readonly Item[], run: (item: Item) => port.MaybePromise<Result>) {
     const { atOnce, parallel = 1 } = this.#operations;
-    return this.#answer((): MaybePromise<Result[]> =>
+    return this.#answer((): port.MaybePromise<Result[]> =>
       atOnce === true
         ? items.map((item) => run(item) as Result) // at once: no promise
         : mapAtMost(parallel, items, async (item) => run(item)),
     );
   }
 
-  #answer<Result>(make: () => MaybePromise<Result>): MethodResult<AtOnce, Result> {
+  #answer<Result>(make: () => port.MaybePromise<Result>): MethodResult<AtOnce, Result> {
     const answer = this.#operations.atOnce === true ? make() : (async () => make())();
     return answer as MethodResult<AtOnce, Result>; // the type parameter is the value of `atOnce`
   }
 }
 
-const then = <Value, Result>(
-  value: MaybePromise<Value>,
-  use: (value: Value) => Result,
-): MaybePromise<Result> => (value instanceof Promise ? value.then(use) : use(value));
+const then = <Value, Result>(value: port.MaybePromise<Value>, use: (value: Value) => Result) =>
+  value instanceof Promise ? value.then(use) : use(value);
 
 /** Makes the answer to a download from the result of `readRaw`. */
-export const toDownload = (path: string, { data, code }: ReadRawResult): FileDownloadResponse =>
+export const toDownload = (path: string, { data, code }: port.ReadRawResult): port.FileDownloadResponse =>
   data === undefined
     ? { path, content: null, error: operationError(code) ?? "file_not_found" }
     : { path, content: toBytes(data), error: null };
 
 /** Uploads one file to the backend inside another one. */
 export async function uploadTo(
-  backend: Backend,
+  backend: port.Backend,
   path: string,
   bytes: Uint8Array,
-  options: CallOptions,
-): Promise<WriteResult> {
+  options: port.CallOptions,
+): Promise<port.WriteResult> {
   const [answer] = (await backend.uploadFiles?.([[path, bytes]], options)) ?? [];
   return answer?.error === null ? { path, filesUpdate: answer.filesUpdate } : uploadRefused(answer?.error);
 }
@@ -300,7 +286,7 @@ export async function uploadTo(
  * Replaces some members of a backend. All others remain, including those that only this backend has, and work on the
  * backend itself, which may keep private fields.
  */
-export function wrapBackend(backend: Backend, members: Partial<Backend>): Backend {
+export function wrapBackend(backend: port.Backend, members: Partial<port.Backend>): port.Backend {
   const get = (name: string | symbol): unknown => {
     if (Object.hasOwn(members, name)) return Reflect.get(members, name);
     const value: unknown = Reflect.get(backend, name, backend);

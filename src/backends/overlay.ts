@@ -1,21 +1,6 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { readOptions } from "../core/options.ts";
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendRuntime,
-  BackendSource,
-  CallOptions,
-  Failure,
-  FileData,
-  FileInfo,
-  FileRoot,
-  GlobResult,
-  GrepResult,
-  ReadRawResult,
-  ResolveOptions,
-  ThreadFiles,
-} from "./backend.ts";
+import type * as port from "./backend.ts";
 import { CheckedBackend, FILES_ONLY, type Located, type Operations, storedBy } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
 import { editFileData, readFileData, toFileData, contentVersion } from "./file-data.ts";
@@ -45,13 +30,13 @@ const deletionMark = (path: string): string => {
 
 /** The changes of an overlay in the files of a thread: new content, and marks for deletions in the base. */
 class OverlayChanges {
-  readonly #files: ThreadFiles;
+  readonly #files: port.ThreadFiles;
 
-  constructor(files: ThreadFiles) {
+  constructor(files: port.ThreadFiles) {
     this.#files = files;
   }
 
-  get(path: string): FileData | undefined {
+  get(path: string): port.FileData | undefined {
     return this.#files.get(path);
   }
 
@@ -60,7 +45,7 @@ class OverlayChanges {
     return [...parentPaths(path), path].some((at) => this.#files.get(deletionMark(at)) !== undefined);
   }
 
-  *entries(): Generator<[string, FileData]> {
+  *entries(): Generator<[string, port.FileData]> {
     for (const entry of this.#files.entries()) if (!isReserved(entry[0])) yield entry;
   }
 
@@ -68,14 +53,14 @@ class OverlayChanges {
     return hasBelow(path, this.entries());
   }
 
-  put(path: string, data: FileData): Record<string, FileData> {
+  put(path: string, data: port.FileData): Record<string, port.FileData> {
     const update = { [path]: data };
     this.#files.apply(update);
     return update;
   }
 
   /** Deletes the changes at and below a path. With `mark`, deletes the path in the base as well. */
-  delete(path: string, mark: FileData | undefined) {
+  delete(path: string, mark: port.FileData | undefined) {
     const own = pathsAtOrBelow(path, this.#files.entries());
     const filesUpdate = Object.fromEntries(own.map((at): [string, null] => [at, null]));
     this.#files.apply(filesUpdate);
@@ -89,9 +74,9 @@ const isShown = (path: string, changes: OverlayChanges): boolean =>
   changes.get(path) === undefined && !changes.hidesBase(path) && !isReserved(path);
 
 /** Merges two listings. A path may be missing in one of them; any other failure of the base is the result. */
-function mergeFiles(base: GlobResult, own: GlobResult, changes: OverlayChanges): GlobResult {
+function mergeFiles(base: port.GlobResult, own: port.GlobResult, changes: OverlayChanges): port.GlobResult {
   if (base.error !== undefined) return base.code === "not_found" && own.error === undefined ? own : base;
-  const merged = new Map<string, FileInfo>((own.files ?? []).map((file) => [file.path, file]));
+  const merged = new Map<string, port.FileInfo>((own.files ?? []).map((file) => [file.path, file]));
   for (const file of base.files ?? []) {
     // A directory that both have is shown with the time that the base knows.
     if (isShown(withoutSlash(file.path), changes)) merged.set(file.path, file);
@@ -105,15 +90,11 @@ function hiddenFile(path: string, changes: OverlayChanges): errors.BackendFailur
   return changes.hasBelow(path) ? errors.isDirectory(path) : errors.fileNotFound(path);
 }
 
-const orDirectory = <Result extends Failure>(
-  result: Result,
-  path: string,
-  changes: OverlayChanges,
-): Result | errors.BackendFailure =>
+const orDirectory = <Result extends port.Failure>(result: Result, path: string, changes: OverlayChanges) =>
   result.code === "not_found" && changes.hasBelow(path) ? errors.isDirectory(path) : result;
 
 /** Finds the file at a path of the base. Returns undefined if a file can be made there, or a failure if not. */
-async function findInBase(base: Backend, path: string, options: CallOptions) {
+async function findInBase(base: port.Backend, path: string, options: port.CallOptions) {
   const found = await look(base, path, options);
   if (found !== undefined) return found;
   for (const parent of parentPaths(path).reverse()) {
@@ -125,7 +106,7 @@ async function findInBase(base: Backend, path: string, options: CallOptions) {
   return undefined;
 }
 
-async function look(base: Backend, path: string, options: CallOptions) {
+async function look(base: port.Backend, path: string, options: port.CallOptions) {
   const { error, code, version } = await base.read(path, 0, 1, options);
   // These failures show that a file exists.
   const isUnreadable = ["binary", "encoding", "too_large", "out_of_range"].includes(code ?? "");
@@ -135,7 +116,7 @@ async function look(base: Backend, path: string, options: CallOptions) {
 
 interface OverlayPath extends Located {
   changes: OverlayChanges;
-  base: () => Promise<Backend>;
+  base: () => Promise<port.Backend>;
   clock: Clock;
 }
 
@@ -171,7 +152,7 @@ const OVERLAY_OPERATIONS: Operations<OverlayPath> = {
     const own = await grepFlat(changes.entries(), search);
     if (changes.get(path) !== undefined || (own.error !== undefined && own.code !== "not_found")) return own;
     const backend = await base();
-    const lower: GrepResult = changes.hidesBase(path)
+    const lower: port.GrepResult = changes.hidesBase(path)
       ? errors.pathNotFound(path)
       : await grepShown(
           (cap) => backend.grep(pattern, path, glob, cap, options),
@@ -230,7 +211,10 @@ const OVERLAY_OPERATIONS: Operations<OverlayPath> = {
   },
 };
 
-async function readRaw({ path, changes, base }: OverlayPath, options: CallOptions): Promise<ReadRawResult> {
+async function readRaw(
+  { path, changes, base }: OverlayPath,
+  options: port.CallOptions,
+): Promise<port.ReadRawResult> {
   const own = changes.get(path);
   if (own !== undefined) return { data: own, version: contentVersion(own) };
   const backend = await base();
@@ -248,13 +232,13 @@ function putChange({ path, changes, clock }: OverlayPath, bytes: Uint8Array, cre
  * The base needs virtual paths. Names that start with `.wh.` are reserved for marks of deletions. Runs no commands.
  */
 export class OverlayBackend extends CheckedBackend {
-  readonly capabilities: Partial<BackendCapabilities> = { ...FILES_ONLY, lifetime: "thread" };
-  readonly #source: BackendSource;
+  readonly capabilities: Partial<port.BackendCapabilities> = { ...FILES_ONLY, lifetime: "thread" };
+  readonly #source: port.BackendSource;
   readonly #clock: Clock;
-  readonly #runtime: BackendRuntime | undefined;
-  #base: Promise<Backend> | undefined;
+  readonly #runtime: port.BackendRuntime | undefined;
+  #base: Promise<port.Backend> | undefined;
 
-  constructor(base: BackendSource, given: { clock?: Clock } = {}, runtime?: BackendRuntime) {
+  constructor(base: port.BackendSource, given: { clock?: Clock } = {}, runtime?: port.BackendRuntime) {
     checkBackend("The first argument of OverlayBackend", base);
     super(OVERLAY_OPERATIONS, (path) => this.#locate(path));
     this.#source = base;
@@ -262,7 +246,7 @@ export class OverlayBackend extends CheckedBackend {
     this.#runtime = runtime;
   }
 
-  [bindRuntime](runtime: BackendRuntime): Backend {
+  [bindRuntime](runtime: port.BackendRuntime): port.Backend {
     return new OverlayBackend(this.#source, { clock: this.#clock }, runtime);
   }
 
@@ -271,12 +255,12 @@ export class OverlayBackend extends CheckedBackend {
     if (!valid.ok) return valid;
     if (isReserved(valid.path)) return errors.reservedName(valid.path);
     if (this.#runtime === undefined) return errors.threadFilesMissing();
-    const base = (): Promise<Backend> => (this.#base ??= obtainBackend(this.#source, this.#runtime));
+    const base = (): Promise<port.Backend> => (this.#base ??= obtainBackend(this.#source, this.#runtime));
     return { path: valid.path, changes: new OverlayChanges(this.#runtime.files), base, clock: this.#clock };
   }
 
   /** Changes have no links. */
-  async followLinks(given: string, options?: ResolveOptions): Promise<string | undefined> {
+  async followLinks(given: string, options?: port.ResolveOptions): Promise<string | undefined> {
     const at = this.#locate(given);
     if ("error" in at) return undefined;
     const { path, changes } = at;
@@ -286,7 +270,7 @@ export class OverlayBackend extends CheckedBackend {
   }
 
   /** One root: changes stay in the conversation, whatever the base is. */
-  roots(): FileRoot[] {
+  roots(): port.FileRoot[] {
     return [{ path: "/", holds: "thread" }];
   }
 }

@@ -44,11 +44,8 @@ interface PolicyPath extends Located {
 type Judge = Pick<PolicyPath, "rules" | "named">;
 
 /** True if a rule is about a place, by any name that the rules have for it. */
-const isRuled = (
-  rule: "isHidden" | "isReadOnly" | "isAsked",
-  { rules, named }: Judge,
-  place: string,
-): boolean => named.namesOf(place).some((name) => rules[rule](name));
+const isRuled = (rule: "isHidden" | "isReadOnly" | "isAsked", { rules, named }: Judge, place: string) =>
+  named.namesOf(place).some((name) => rules[rule](name));
 
 /** True for a path that is listed, because it or something below it is not hidden. */
 const isListed = ({ rules, named }: Judge, place: string): boolean =>

@@ -81,15 +81,11 @@ export function splitArguments<Options extends object>(
 
 /** Makes the runtime of a call from the configuration of its task. */
 export function taskRuntime(
-  {
-    configurable = {},
-    metadata = {},
-    context,
-    store,
-  }: NonNullable<BackendRuntime["config"]> & { readonly context?: unknown; readonly store?: BaseStore },
+  task: NonNullable<BackendRuntime["config"]> & { readonly context?: unknown; readonly store?: BaseStore },
   files: ThreadFiles,
   state: unknown,
 ): BackendRuntime {
+  const { configurable = {}, metadata = {}, context, store } = task;
   const { thread_id: threadId } = configurable;
   const assistantId = metadata["assistant_id"] ?? configurable["assistant_id"];
   return {

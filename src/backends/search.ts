@@ -155,13 +155,9 @@ type TextMatch = Omit<GrepMatch, "path">;
 async function searchText(
   text: string,
   search: SearchCompilation & { ok: true },
-  {
-    slice,
-    limit,
-    contextLines,
-    deadline,
-  }: { slice: Slice; limit: number; contextLines: number; deadline: number },
+  bounds: { slice: Slice; limit: number; contextLines: number; deadline: number },
 ): Promise<{ matches: TextMatch[]; timedOut: boolean }> {
+  const { slice, limit, contextLines, deadline } = bounds;
   const matches: TextMatch[] = [];
   // `indexOf` skips a text without the literal, and the lines before the first match, at native speed.
   const first = search.literal === undefined ? 0 : text.indexOf(search.literal);

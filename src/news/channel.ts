@@ -2,11 +2,10 @@
 import { basename } from "node:path";
 import { defined } from "../core/defined.ts";
 import type { Send } from "../runs/news.ts";
-import { notifyDesktop } from "./desktop.ts";
+import { notifyDesktop, sendToProgram } from "./program.ts";
 import { newsMessage, newsPayload } from "./message.ts";
 import { isSecureUrl } from "../web/url.ts";
 import { post } from "./post.ts";
-import { sendToProgram } from "./program.ts";
 import { secretProblem, signedHeaders } from "./webhook.ts";
 
 /** An address, or the name of an environment variable that has it. */

@@ -83,14 +83,10 @@ export async function challenge(
 export const subscriberSend =
   (
     find: () => Promise<Subscription | undefined>,
-    {
-      callbacks,
-      clock,
-      pageOf,
-      holds,
-    }: Pick<ChannelContext, "pageOf"> & { callbacks: Callbacks; clock: Clock; holds: Holds },
+    context: Pick<ChannelContext, "pageOf"> & { callbacks: Callbacks; clock: Clock; holds: Holds },
   ): Send =>
   async (news, signal) => {
+    const { callbacks, clock, pageOf, holds } = context;
     const subscription = await find();
     const isOpen = subscription !== undefined && subscription.expiresAt > clock();
     if (!isOpen || !(await holds(subscription))) return { ok: true };

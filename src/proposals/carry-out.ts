@@ -163,12 +163,7 @@ async function take({ path, before, after }: Step, folder: Folder, mark: string,
 }
 
 /** Undoes a step and keeps later edits of the file. False: the change stays. */
-async function takeBack(
-  { before, after, ...at }: Step,
-  folder: Folder,
-  mark: string,
-  guard: Guard,
-): Promise<boolean> {
+async function takeBack({ before, after, ...at }: Step, folder: Folder, mark: string, guard: Guard) {
   const problem = await take({ ...at, before: after, after: before }, folder, mark, guard);
   if (problem !== MOVED) return problem === undefined;
   const { content: edited } = await folder.read(at.path);

@@ -8,8 +8,8 @@ import { type Hunk as LineChange, closeHunks, hunksBetween } from "../core/hunks
 import { mergeHunks, opposedHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
-import { type Encoding, type FileText, commonEncoding, isLongText, readText, shown } from "./file-text.ts";
-import { MOST_CHARS, hunkDiff, joinLines } from "./hunk-diff.ts";
+import type { Encoding, FileText } from "./file-text.ts";
+import { commonEncoding, isLongText, readText, shown, MOST_CHARS, hunkDiff, joinLines } from "./file-text.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
 /** Changes with more unchanged lines between them are separate hunks. */

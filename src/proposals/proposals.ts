@@ -18,7 +18,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
 import type { Content, FileRules } from "./content.ts";
 import { type AppliedFile, applied, compareLines, proposedFile, versionOf } from "./change.ts";
-import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./hunk-diff.ts";
+import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./file-text.ts";
 import { withRenames } from "./renames.ts";
 import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
 import { stampOf } from "./scan.ts";
@@ -157,11 +157,7 @@ export class WorkspaceProposals implements Proposals {
    * Works on a copy that no other process changes. First completes the review of a process that has ended.
    * Returns undefined if there is no copy.
    */
-  async #exclusively<Result>(
-    place: string,
-    fence: Fence | undefined,
-    work: Work<Result>,
-  ): Promise<Result | undefined> {
+  async #exclusively<Result>(place: string, fence: Fence | undefined, work: Work<Result>) {
     const lock = await lockCopy(place, fence);
     if (lock === undefined) return undefined;
     const guard = async (): Promise<void> => {

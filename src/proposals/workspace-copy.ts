@@ -5,16 +5,19 @@
  * - `manifest.json`, the stamps of all files at that time,
  * - `reviews`, the decisions of people, and a folder `apply-…` while one is carried out.
  */
-import { randomBytes } from "node:crypto";
-import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { constants, readdirSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 import { mapAtMost } from "../core/concurrency.ts";
 import { realPath } from "../core/real-path.ts";
 import type { ReviewRecord } from "../runs/proposals.ts";
-import { type Content, type FileRules, Folder, type Found, isSameContent } from "./content.ts";
-import { copyCommits } from "./copy-commits.ts";
+import { type Content, type FileRules, type Found, Folder, isSameContent } from "./content.ts";
 import { type ScannedFile, copyFolder, nothingThere, scan, stampOf } from "./scan.ts";
+import { gitFolders } from "../backends/sandbox/starting-places.ts";
+import { orElse } from "../core/errors.ts";
+import { askGit, openPlainRepository } from "../core/git.ts";
+import { oneLine } from "../core/text.ts";
 
 interface CopiedFile {
   original: string;
@@ -181,11 +184,7 @@ export class WorkspaceCopy {
   }
 
   /** Copies the present files of the folder, except those that an agent changed. */
-  async refresh(
-    manifest: Manifest,
-    { run, now }: { run: string; now: number },
-    guard: () => Promise<void>,
-  ): Promise<void> {
+  async refresh(manifest: Manifest, { run, now }: { run: string; now: number }, guard: () => Promise<void>) {
     const found = new Map((await filesOf(manifest.workspace, this.#rules)).map((file) => [file.path, file]));
     const files = { ...manifest.files };
     const stale = Object.keys(files).filter((path) => found.get(path)?.stamp !== files[path]?.original);
@@ -234,4 +233,46 @@ async function copyPlain(from: string, to: string): Promise<string | undefined> 
 async function writeManifest(place: string, manifest: Manifest): Promise<void> {
   await fs.writeFile(join(place, UNFINISHED), JSON.stringify(manifest), { flush: true });
   await fs.rename(join(place, UNFINISHED), join(place, "manifest.json"));
+}
+
+/**
+ * Names the commits in the repositories of `tree`, a copy of `workspace`, which the workspace does not have, such as
+ * `1a2b3c4 Fix the parser (feature)`. Those of a repository inside begin with its path.
+ */
+export async function copyCommits(tree: string, workspace: string): Promise<string[]> {
+  const [root, original] = [realPath(tree), realPath(workspace)];
+  const found: string[] = [];
+  for (const folder of gitFolders(root)) {
+    // A copy begins without any objects of its own.
+    const objects = orElse(
+      () => readdirSync(join(folder, "objects"), { recursive: true, encoding: "utf8" }),
+      [],
+    );
+    if (!objects.some((name) => /^[0-9a-f]{2}\/|^pack\//.test(name))) continue;
+    const path = relative(root, folder);
+    const commits = await newCommits(folder, join(original, path)).catch(() => []);
+    const inner = path.replace(/(?:^|\/)\.git(?:\/modules)?(?=\/|$)/, "").replace(/^\//, "");
+    found.push(...commits.map((line) => oneLine(inner === "" ? line : `${inner}: ${line}`, 200)));
+  }
+  return found.slice(0, 50);
+}
+
+async function newCommits(folder: string, original: string): Promise<string[]> {
+  const refs = ["for-each-ref", "--format=^%(objectname)"];
+  const head = askGit(original, ["rev-parse", "--verify", "HEAD"]).then(
+    (commit) => `^${commit.trim()}`,
+    () => "",
+  );
+  const known = [await askGit(original, refs), await head].join("\n").split("\n");
+  const { git, close } = await openPlainRepository(folder);
+  try {
+    const input = known.filter((line) => line !== "").join("\n");
+    const format = ["--ignore-missing", "--no-show-signature", "--format=%h %s (%S)", `-n50`];
+    const lines = await git(folder, ["log", ...format, "--all", "HEAD", "--stdin", "--"], {
+      input: `${input}\n`,
+    });
+    return lines.split("\n").flatMap((line) => (line === "" ? [] : [line.replace("(refs/heads/", "(")]));
+  } finally {
+    close();
+  }
 }

@@ -12,25 +12,22 @@ import type { Approval, RunRequest } from "./run.ts";
 const PREVIEW = 20_000;
 
 /** The contents of the requests that one interrupt makes for calls. */
-export const callRequests = ({
-  actionRequests,
-  reviewConfigs,
-}: HitlRequest): (CallRequest & AskedContent)[] =>
-  actionRequests.map((action, index) => ({
+export const callRequests = (request: HitlRequest): (CallRequest & AskedContent)[] =>
+  request.actionRequests.map((action, index) => ({
     kind: "approval",
     callId: action.toolCallId,
     tool: action.name,
     args: action.args,
     preview: action.preview ?? argumentsPreview(action),
-    allowedDecisions: reviewConfigs[index]?.allowedDecisions ?? ["approve", "edit", "reject"],
+    allowedDecisions: request.reviewConfigs[index]?.allowedDecisions ?? ["approve", "edit", "reject"],
     ...defined({ same: action.same }),
   }));
 
 /** The content of the request that a question makes. */
-export const questionRequest = ({
-  question,
-  callId,
-}: Pick<PendingQuestion, "question" | "callId">): AskedContent => ({ ...question, ...defined({ callId }) });
+export const questionRequest = (asked: Pick<PendingQuestion, "question" | "callId">): AskedContent => ({
+  ...asked.question,
+  ...defined({ callId: asked.callId }),
+});
 
 export function requestedEntry(request: RunRequest): JournalEntry {
   const { id, agent } = request;

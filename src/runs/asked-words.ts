@@ -13,11 +13,8 @@ export interface AskedCall {
   kind: "command" | "file" | "tool";
 }
 
-export function askedCall({
-  preview: { kind, summary, detail },
-  tool,
-  args,
-}: Pick<Approval, "preview" | "tool" | "args">): AskedCall {
+export function askedCall({ preview, tool, args }: Pick<Approval, "preview" | "tool" | "args">): AskedCall {
+  const { kind, summary, detail } = preview;
   if (kind === "command")
     return { act: "Run", object: oneLine(displayName(detail), MAX_COMMAND), kind: "command" };
   const [path, act] = [args["file_path"], summary.split(" ", 1)[0] ?? ""];

@@ -3,7 +3,6 @@ import type { AgentEvent, AgentPath, TokenUsage } from "../agent/agent.ts";
 import { defined } from "../core/defined.ts";
 import { cutDiff } from "../core/diff.ts";
 import { cutMiddle, oneLine } from "../core/text.ts";
-import { type Json, toJson } from "../core/json.ts";
 import type { Todo } from "../tools/tool.ts";
 import { answeredText, askedCallText, decidedText } from "./asked-words.ts";
 import { ChangesReviewed, reviewedLine } from "./review-events.ts";
@@ -340,19 +339,6 @@ function eventEffect(event: JournalledEvent): RunEffect | undefined {
     default:
       return undefined;
   }
-}
-
-/**
- * True if `entry` repeats `latest`, the newest journalled event of the same identity. A call that starts again after
- * its end does not count as a repeat: some providers use a call id twice, and after a crash a call whose end was not
- * checkpointed does run again.
- */
-export function isRepeat(
-  entry: JournalEntry,
-  latest: { kind: RunEventKind; data: Json<RunEvent["data"]> },
-): boolean {
-  if (entry.recalled === true) return true;
-  return entry.kind === "todos" ? latest.data === toJson(entry.data) : latest.kind === entry.kind;
 }
 
 export function messageEntry(messageId: string, text: string, agent: AgentPath = []): JournalEntry {

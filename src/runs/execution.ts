@@ -1,15 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Agent, AgentEnd, AgentInput, SharedBudget, StepEvent } from "../agent/agent.ts";
+import type { Agent, AgentEnd, AgentInput, SharedBudget, StepEvent, EventSink } from "../agent/agent.ts";
 import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, StorageError, errorMessage, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { callRequests, questionRequest } from "./asked-events.ts";
 import type { RunContext } from "./context.ts";
-import { EventQueue } from "./event-queue.ts";
 import { type JournalEntry, entryOf } from "./events.ts";
 import type { ForeignQuestions } from "./hold.ts";
-import { type Lease, LeaseLostError, type RunInbox } from "./ports.ts";
+import { type Lease, type RunInbox, LeaseLostError } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
 import type { LiveTexts } from "./live-texts.ts";
@@ -66,11 +65,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
 }
 
 /** Stores the end of the work. Returns true if it is stored, and a StorageError if a later try may succeed. */
-async function settle(
-  thrown: unknown,
-  execution: Execution,
-  context: ExecutionContext,
-): Promise<boolean | StorageError> {
+async function settle(thrown: unknown, execution: Execution, context: ExecutionContext) {
   const canWait = execution.stop === undefined;
   if (isTransient(thrown) && canWait) return thrown;
   try {
@@ -85,11 +80,7 @@ async function settle(
 }
 
 /** Runs the agent until it pauses or ends. `trouble`: the obstacle so far. */
-async function converse(
-  execution: Execution,
-  context: ExecutionContext,
-  trouble: StorageError | undefined,
-): Promise<void> {
+async function converse(execution: Execution, context: ExecutionContext, trouble: StorageError | undefined) {
   const { lease, run } = execution;
   const { work, clock } = context;
   await ownTurn();
@@ -177,7 +168,7 @@ async function advance(
     handedOver = true;
   };
   const onFailure = breakingOff(execution);
-  const events = new EventQueue(async (told) => {
+  const events = eventQueue(async (told) => {
     await markHandedOver();
     await journal(told, lease, context);
     for (const event of told) {
@@ -220,11 +211,7 @@ async function advance(
 }
 
 /** Reserves one after the other, and after the events so far: replies are counted before their tokens are released. */
-function inOrder(
-  budget: SharedBudget,
-  events: EventQueue,
-  onFailure: (error: unknown) => void,
-): SharedBudget {
+function inOrder(budget: SharedBudget, events: EventSink, onFailure: (error: unknown) => void): SharedBudget {
   let reserved = Promise.resolve(true);
   return {
     spent: () => budget.spent(),
@@ -246,11 +233,7 @@ function breakingOff(execution: Execution): (error: unknown) => void {
 }
 
 /** Stores events in their order, those between two questions together. */
-async function journal(
-  events: readonly StepEvent[],
-  lease: Lease,
-  { work, clock }: ExecutionContext,
-): Promise<void> {
+async function journal(events: readonly StepEvent[], lease: Lease, { work, clock }: ExecutionContext) {
   const entries: JournalEntry[] = [];
   for (const event of events) {
     const { kind, agent } = event;
@@ -300,4 +283,35 @@ function toFailure(thrown: unknown, run: Run, { newId, log }: ExecutionContext):
     reason: "internal",
     message: `An unexpected error ended the run; the server's log has details under ${reference}.`,
   };
+}
+
+/** Time in which events gather that nothing waits for, in ms: those of a quick call are stored together. */
+const GATHER_MS = 5;
+
+/**
+ * Events of one stretch of work. Once some of them could not be stored, no more are. Calls `onFailure` if `store`
+ * rejects.
+ */
+function eventQueue(
+  store: (events: readonly StepEvent[]) => Promise<void>,
+  onFailure: (error: unknown) => void,
+): EventSink {
+  const waiting: StepEvent[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let last = Promise.resolve();
+  const stored = (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    last = last.then(() => {
+      const events = waiting.splice(0);
+      return events.length === 0 ? undefined : store(events);
+    });
+    last.catch(onFailure);
+    return last;
+  };
+  const tell = (event: StepEvent): void => {
+    waiting.push(event);
+    timer ??= setTimeout(() => void stored(), GATHER_MS);
+  };
+  return { tell, stored };
 }

@@ -223,6 +223,10 @@ const STARTED_AT_ONCE = 50;
  */
 export type Following = { after?: number; signal: AbortSignal; text?: string | undefined };
 
+interface TextReaders<Text> {
+  reader(runId: string, from?: string): () => readonly Text[];
+}
+
 /**
  * Yields a run's journal from `after`, as it grows. New events are read once for all followers of the run; one that
  * is behind reads its own pages. A follower delays neither the run nor another follower. `texts` adds the text that
@@ -232,15 +236,7 @@ export async function* follow<Text = never>(
   principal: Principal,
   runId: string,
   { after = 0, signal, text }: Following,
-  {
-    feed,
-    tails,
-    texts,
-  }: {
-    feed: ChangeFeed;
-    tails: SharedTails;
-    texts?: { reader(runId: string, from?: string): () => readonly Text[] };
-  },
+  { feed, tails, texts }: { feed: ChangeFeed; tails: SharedTails; texts?: TextReaders<Text> },
 ): AsyncGenerator<RunEvent | Text, void, undefined> {
   const subscription = feed.subscribe(runId, texts !== undefined);
   const written = texts?.reader(runId, text);

@@ -1,4 +1,5 @@
 /** Implements each group of methods on runs for every principal. */
+import * as schedules from "./schedules.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine } from "../core/text.ts";
@@ -9,13 +10,15 @@ import { type SharedTails, follow, followStarts } from "./follow.ts";
 import { deleteRun, discardChange, proposedChange, reviewChange } from "./later-review.ts";
 import type { LiveText, LiveTexts } from "./live-texts.ts";
 import { NO_OTHER_SERVERS } from "./other-servers.ts";
-import { MAX_NAME, type Principal, noRun } from "./run.ts";
-import { runViews } from "./run-views.ts";
-import * as schedules from "./schedules.ts";
+import { type Principal, MAX_NAME, noRun } from "./run.ts";
 import type { RunGroups } from "./scopes.ts";
 import type { RunServiceOptions } from "./service.ts";
 import { share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
+import { ownTurn } from "../core/concurrency.ts";
+import { NewestOf } from "../core/newest-of.ts";
+import type { RunQueries } from "./ports.ts";
+import { RunFold, placeText } from "./view.ts";
 
 /** Context of the groups, with the parts of the process that works on runs. */
 interface GroupContext extends RunContext {
@@ -140,4 +143,38 @@ async function filesOfRun(principal: Principal, runId: string, { read, agentFor,
   const { files } = await (await agentFor(run)).snapshot(run.threadId);
   const source = await options.treeWithThread(run);
   return resolveBackend(source, { files: snapshotFiles(files), threadId: run.threadId });
+}
+
+/** Events read at once to update a view: more would keep others from their turn. */
+const EVENTS_AT_ONCE = 250;
+
+export function runViews(read: Pick<RunQueries, "picture">): RunGroups["read"]["view"] {
+  const folds = new NewestOf<RunFold>(256);
+  return async (principal, runId) => {
+    for (;;) {
+      const fold = folds.get(runId) ?? new RunFold();
+      const after = fold.lastSeq;
+      const picture = await read.picture(principal, runId, after, EVENTS_AT_ONCE);
+      if (picture === undefined) return undefined;
+      // Another call continued with the fold in between: look again, from there.
+      if (fold.lastSeq !== after) continue;
+      const { events, place, ...seen } = picture;
+      for (const event of events) fold.add(event);
+      folds.keep(runId, fold);
+      if (events.length === EVENTS_AT_ONCE) {
+        await ownTurn();
+        continue;
+      }
+      return {
+        ...seen,
+        requests: fold.withCalls(seen.requests),
+        mainAgent: fold.mainAgent(seen.run),
+        subagents: fold.subagents(),
+        filesChanged: fold.filesChanged(seen.run),
+        activity: place === undefined ? fold.activity : placeText(place),
+        models: fold.models(),
+        ...defined({ place, goal: fold.goal(seen.run) }),
+      };
+    }
+  };
 }

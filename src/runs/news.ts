@@ -1,6 +1,6 @@
 /** News of runs for people and programs elsewhere: the types, and the port of their outbox. */
-import type { RunEvent, RunEventKind } from "./events.ts";
-import { type Principal, isLimit } from "./run.ts";
+import type { RunEvent } from "./events.ts";
+import type { Principal } from "./run.ts";
 
 export const NEWS_TYPES = [
   "run.finished",
@@ -17,16 +17,6 @@ export const USUAL_NEWS: readonly NewsType[] = NEWS_TYPES.filter((type) => type 
 /** Types that clients may ask for: also steps of a run, which come often and are sent to no channel. */
 export const EVENT_TYPES = [...NEWS_TYPES, "run.progress"] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
-
-/** Kinds of journal events for each type. Of `budget.reached` only those of runs with a reason why they stopped. */
-export const KINDS: Readonly<Record<EventType, readonly RunEventKind[]>> = {
-  "run.finished": ["run_completed"],
-  "run.failed": ["run_failed"],
-  "question.asked": ["question_asked"],
-  "approval.requested": ["approval_requested"],
-  "budget.reached": ["run_completed"],
-  "run.progress": ["todos", "subagent_started", "subagent_finished"],
-};
 
 /** An event of a run, limited to public facts: no file contents, arguments or answers. */
 export interface News {
@@ -45,17 +35,6 @@ export interface News {
   /** Number of questions, if one message stands for several: the event is the first of them. */
   questions?: number;
 }
-
-export const newsOf = ({ kind, data }: Pick<RunEvent, "kind" | "data">): readonly NewsType[] =>
-  NEWS_TYPES.filter(
-    (type) =>
-      KINDS[type].includes(kind) &&
-      (type !== "budget.reached" ||
-        ("stopReason" in data && data.stopReason !== undefined && isLimit(data.stopReason))),
-  );
-
-export const newsId = (runId: string, seq: number, type: EventType): string =>
-  `${runId}_${seq}_${type.replace(".", "_")}`;
 
 /** A client of a principal that wants each event of one type at an address, until a time. */
 export interface Subscription {

@@ -14,7 +14,6 @@ import type {
 import type { Clock } from "../core/clock.ts";
 import type { Changes, RunChoices } from "./choices.ts";
 import type { RunEvent, RunEventKind, JournalEntry } from "./events.ts";
-import type { Place } from "./queue.ts";
 import type { PrunePlan, PruneContext, PruneReport, Retention } from "./retention.ts";
 import type {
   FailureDetails,
@@ -22,6 +21,7 @@ import type {
   ModelCall,
   OpenModelCall,
   PendingRequest,
+  Place,
   Principal,
   Run,
   RunFilter,

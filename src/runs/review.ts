@@ -5,21 +5,10 @@ import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/request.ts";
 import { entryOf } from "./events.ts";
 import type { RunContext } from "./context.ts";
-import {
-  type Delivered,
-  type Lease,
-  LeaseLostError,
-  type RunInbox,
-  type RunResult,
-  fenceOf,
-} from "./ports.ts";
-import {
-  type ProposedChange,
-  type ReviewOutcome,
-  type ReviewRecord,
-  hasConflict,
-  versionsOf,
-} from "./proposals.ts";
+import type { Delivered, Lease, RunInbox, RunResult } from "./ports.ts";
+import { LeaseLostError, fenceOf } from "./ports.ts";
+import type { ProposedChange, ReviewOutcome, ReviewRecord } from "./proposals.ts";
+import { hasConflict, versionsOf } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { type Run, isCut, isFinal } from "./run.ts";
 

@@ -5,7 +5,6 @@ import { GENERAL_PURPOSE, type Todo } from "../tools/tool.ts";
 import type { Answer, CallRequest, Decision, Question, RequestContent } from "../tools/request.ts";
 import type { RunLimits } from "./choices.ts";
 import type { GoalView } from "./goal.ts";
-import type { Place } from "./queue.ts";
 
 export type { AgentPath, SamplingReply, TokenUsage } from "../agent/agent.ts";
 
@@ -391,13 +390,6 @@ export function isFinal(status: RunStatus): status is FinalStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
-/** The change of an open run's status that its number of open questions requires; `undefined`: none. */
-export function settle(status: OpenStatus, pending: number): Transition | undefined {
-  if (status === "working" && pending > 0) return { from: "working", to: "input_required" };
-  if (status === "input_required" && pending === 0) return { from: "input_required", to: "working" };
-  return undefined;
-}
-
 /** The end of an open run before its agent had finished. */
 export function breakOff(status: OpenStatus, to: "failed" | "cancelled"): Transition {
   return status === "working" ? { from: "working", to } : { from: "input_required", to };
@@ -425,4 +417,13 @@ export function isFailureReason(code: string): code is FailureReason {
 export function parsePoint(name: string): { threadId: string; number: number } | undefined {
   const [, threadId, number] = /^(.+)@(\d{1,9})$/s.exec(name) ?? [];
   return threadId === undefined ? undefined : { threadId, number: Number(number) };
+}
+
+/** Place of a run among those that wait for a server of its workspace. */
+export interface Place {
+  /** Counts from 1. */
+  number: number;
+  waiting: number;
+  /** Runs that servers of the workspace work on. */
+  atWork: number;
 }

@@ -128,7 +128,14 @@ class Supervisor implements RunService {
   }
 
   close(): Promise<void> {
-    return (this.#closing ??= this.#close());
+    const end = async (): Promise<void> => {
+      this.#closed.abort();
+      this.#changes.close();
+      clearInterval(this.#heartbeat);
+      await Promise.all([this.#beat, this.#housekeeping, this.#scheduler?.close(), this.#worker.close()]);
+      this.#feed.close();
+    };
+    return (this.#closing ??= end());
   }
 
   #listener(): RunListener {
@@ -150,21 +157,20 @@ class Supervisor implements RunService {
   #startBeat(): void {
     // The beat before may wait for storage that does not answer.
     if (this.#beat !== undefined) this.#worker.breakOffUnrenewed();
-    this.#beat ??= this.#onHeartbeat()
+    const { runs, clock, log } = this.#context;
+    const beat = async (): Promise<void> => {
+      await this.#worker.heartbeat();
+      // Uses the system clock and the stored deadline, so that neither a restart nor a sleep delays it.
+      for (const { runId, id } of await runs.expire(clock()))
+        log.info("question.deadline_passed", { runId, questionId: id });
+    };
+    this.#beat ??= beat()
       .catch((error: unknown) => {
         // A locked or full database now may be well at the next beat.
-        warnUnlessLocked(this.#context.log, "runs.pulse_failed", { what: "heartbeat", error });
+        warnUnlessLocked(log, "runs.pulse_failed", { what: "heartbeat", error });
         this.#worker.breakOffUnrenewed(error);
       })
       .finally(() => (this.#beat = undefined));
-  }
-
-  async #onHeartbeat(): Promise<void> {
-    const { runs, clock, log } = this.#context;
-    await this.#worker.heartbeat();
-    // Uses the system clock and the stored deadline, so that neither a restart nor a sleep delays it.
-    for (const { runId, id } of await runs.expire(clock()))
-      log.info("question.deadline_passed", { runId, questionId: id });
   }
 
   async #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {
@@ -173,13 +179,5 @@ class Supervisor implements RunService {
     const { signal } = this.#closed;
     await countLeft(this.#context);
     return this.#context.runs.prune(retention, { orphans, checkpoints, sweepMemories, now, signal });
-  }
-
-  async #close(): Promise<void> {
-    this.#closed.abort();
-    this.#changes.close();
-    clearInterval(this.#heartbeat);
-    await Promise.all([this.#beat, this.#housekeeping, this.#scheduler?.close(), this.#worker.close()]);
-    this.#feed.close();
   }
 }

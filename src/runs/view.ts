@@ -2,12 +2,12 @@ import type { AgentPath } from "../agent/agent.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine } from "../core/text.ts";
 import type { GoalEnded, GoalJudged, GoalView } from "./goal.ts";
-import type { Place } from "./queue.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
 import type {
   AgentWork,
   ModelUsage,
   OpenCall,
+  Place,
   Run,
   RunRequest,
   Span,
@@ -251,16 +251,13 @@ export class RunFold {
     }
   }
 
-  /** A call that ends while its subagent is queued was answered without starting it. */
-  #refuse({ agent, data }: EventOf<"tool_finished">): void {
-    const view = this.#subagents.get(agentKey([...agent, { name: "", callId: data.callId }]));
-    if (view?.status !== "queued") return;
-    view.status = "failed";
-    view.step = data.summary;
-  }
-
   #step(event: RunEvent): void {
-    if (event.kind === "tool_finished") this.#refuse(event);
+    if (event.kind === "tool_finished") {
+      const { agent, data } = event;
+      const queued = this.#subagents.get(agentKey([...agent, { name: "", callId: data.callId }]));
+      // A call that ends while its subagent is queued was answered without starting it.
+      if (queued?.status === "queued") Object.assign(queued, { status: "failed", step: data.summary });
+    }
     if (event.agent.length === 0) this.#main.add(event);
     const view = this.#subagents.get(agentKey(event.agent));
     if (view === undefined) return;

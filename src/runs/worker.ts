@@ -95,7 +95,10 @@ export class Worker {
 
   async #fill(): Promise<void> {
     const { runs, work, clock, environment, leaseMs, crashLimit, log } = this.#options;
-    for (let begun = 0; this.#hasRoom(); begun += 1) {
+    const { concurrentRuns, mayClaim } = this.#options;
+    const hasRoom = (): boolean =>
+      !this.#closed && !this.#draining && this.#slots.size < concurrentRuns && mayClaim();
+    for (let begun = 0; hasRoom(); begun += 1) {
       if (begun > 0 && begun % CLAIMS_PER_TURN === 0) await ownTurn();
       const now = clock();
       const at = monotonicClock();
@@ -121,11 +124,6 @@ export class Worker {
         this.#end(slot, inOrder),
       );
     }
-  }
-
-  #hasRoom(): boolean {
-    const { concurrentRuns, mayClaim } = this.#options;
-    return !this.#closed && !this.#draining && this.#slots.size < concurrentRuns && mayClaim();
   }
 
   /** Renews the leases of the runs at work here, then looks for runs whose server has gone. */

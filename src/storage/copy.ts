@@ -4,11 +4,10 @@ import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-check
 import { StorageError } from "../core/errors.ts";
 import { configAt } from "./checkpoints/address.ts";
 import { SEARCHED_LENGTH } from "./memories/text-query.ts";
-import type { Access } from "./postgres/access.ts";
-import { query, sendable } from "./postgres/engine.ts";
+import { type Access, query, sendable } from "./postgres/engine.ts";
 import { PostgresCheckpointer } from "./postgres/checkpoints/checkpointer.ts";
 import type { LargeObjects } from "./postgres/checkpoints/objects.ts";
-import { wordVector } from "./postgres/memories/words.ts";
+import { wordVector } from "./postgres/memories/database.ts";
 import { createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
 import { STORE_MIGRATIONS } from "./sqlite/memories/schema.ts";
@@ -88,11 +87,7 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
 
 type CopiedRow = Readonly<Record<string, unknown>>;
 
-async function copyTable(
-  table: string,
-  runs: Database,
-  { access, environment, signal }: CopyOptions,
-): Promise<CopiedTable> {
+async function copyTable(table: string, runs: Database, { access, environment, signal }: CopyOptions) {
   const columns = runs.prepare<[], { name: string; pk: number }>(`PRAGMA table_info(${table})`).all();
   const names = columns.map(({ name }) => name);
   // Its primary key, or columns that are unique otherwise.
@@ -107,25 +102,16 @@ async function copyTable(
   const report = { name: table, found: 0, copied: 0 };
   for (let rows = first.all(); rows.length > 0; rows = next.all(...key.map((name) => rows.at(-1)?.[name]))) {
     signal.throwIfAborted();
-    const moved = names.includes("environment")
+    const moved: readonly CopiedRow[] = names.includes("environment")
       ? rows.map((row) => ({ ...row, environment: environment(String(row["environment"])) }))
       : rows;
-    report.copied += await insert(access, table, names, moved);
+    const values = moved.flatMap((row) => names.map((name) => sendable(row[name])));
+    const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${placesFor(moved, names)} ON CONFLICT DO NOTHING`;
+    report.copied += (await access.pool.query(text, values)).rowCount ?? 0;
     await compare(access, table, key, moved);
     report.found += rows.length;
   }
   return report;
-}
-
-async function insert(
-  access: Access,
-  table: string,
-  names: readonly string[],
-  rows: readonly CopiedRow[],
-): Promise<number> {
-  const values = rows.flatMap((row) => names.map((name) => sendable(row[name])));
-  const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${placesFor(rows, names)} ON CONFLICT DO NOTHING`;
-  return (await access.pool.query(text, values)).rowCount ?? 0;
 }
 
 /** The places of so many values of each row, such as `($1, $2), ($3, $4)`. */
@@ -138,12 +124,7 @@ const placesFor = (rows: readonly CopiedRow[], { length }: readonly string[]): s
     .join(", ");
 
 /** @throws StorageError unless Postgres has these rows. A run may have continued since an earlier copy. */
-async function compare(
-  access: Access,
-  table: string,
-  key: readonly string[],
-  rows: readonly CopiedRow[],
-): Promise<void> {
+async function compare(access: Access, table: string, key: readonly string[], rows: readonly CopiedRow[]) {
   const fixed = FIXED[table] ?? [];
   const { rows: stored } = await access.pool.query<CopiedRow>(
     `SELECT * FROM ${table} WHERE (${key.join(", ")}) IN (${placesFor(rows, key)})`,

@@ -128,20 +128,12 @@ export function failing(
   return { ...argumentsPreview(`${what}; it would fail: ${why}`, args, to), failure };
 }
 
+type Bound = { to: Destination | undefined; isWhole: boolean; effect: unknown };
+
 /** The one place where previews are made. `detail` is in its displayed form. */
 export const preview = (
   kind: CallPreview["kind"],
-  {
-    summary,
-    to,
-    detail,
-    isWhole,
-    effect,
-  }: Pick<CallPreview, "summary" | "detail"> & {
-    to: Destination | undefined;
-    isWhole: boolean;
-    effect: unknown;
-  },
+  { summary, to, detail, isWhole, effect }: Pick<CallPreview, "summary" | "detail"> & Bound,
 ): BoundPreview => ({
   kind,
   summary: displayName(summary),

@@ -30,41 +30,19 @@ export function callFields(call: CallRequest, offered = offeredDecisions(call)):
   const args = shown.length > MAX_EDITABLE ? undefined : shown;
   const decisions = offered.filter((decision) => decision !== "edit" || args !== undefined);
   const isEditable = args !== undefined && decisions.includes("edit");
-  const decision: Field = {
-    name: "decision",
-    title: "Decision",
-    type: "choice",
-    options: decisions,
-    required: true,
-  };
-  return [
-    ...(decisions.length === 0
-      ? []
-      : [
-          isEditable
-            ? { ...decision, description: "edit: run it with the arguments changed below" }
-            : decision,
-        ]),
-    ...(isEditable
-      ? [
-          {
-            name: "edited_args",
-            title: "Arguments (JSON)",
-            description: "Only for edit",
-            type: "text" as const,
-            maxLength: MAX_EDITABLE,
-            initial: args,
-          },
-        ]
-      : []),
-    {
-      name: "message",
-      title: "Message to the agent",
-      description: "Only for reject: why, and what to do instead",
-      type: "text",
-      maxLength: MAX_MESSAGE,
-    },
-  ];
+  const fields: Field[] = [];
+  if (decisions.length > 0) {
+    const description = isEditable ? { description: "edit: run it with the arguments changed below" } : {};
+    const choice = { type: "choice" as const, options: decisions, required: true as const };
+    fields.push({ name: "decision", title: "Decision", ...description, ...choice });
+  }
+  if (isEditable) {
+    const text = { type: "text" as const, maxLength: MAX_EDITABLE, initial: args };
+    fields.push({ name: "edited_args", title: "Arguments (JSON)", description: "Only for edit", ...text });
+  }
+  const description = "Only for reject: why, and what to do instead";
+  const text = { type: "text" as const, maxLength: MAX_MESSAGE };
+  return [...fields, { name: "message", title: "Message to the agent", description, ...text }];
 }
 
 /** Reads a decision from the values of the fields. Nothing but a well-formed answer becomes one. */

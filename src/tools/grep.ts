@@ -8,7 +8,7 @@ import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText }
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
-import { otherReading, readAs } from "./written-pattern.ts";
+import { otherReading, readAs } from "./glob.ts";
 
 /**
  * Search results as the model reads them; files and lines keep the backend's order. `matcher` finds the

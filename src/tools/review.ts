@@ -56,24 +56,13 @@ export function reviewFields(question: ReviewQuestion): Field[] {
   // Files that can be applied whole without another word. Of very many, all or none can be applied in a form.
   const listed = question.files.filter(({ conflict, unshown }) => !conflict && !unshown);
   const isListed = listed.length > 1 && listed.length <= 100;
-  const decisions = [
-    {
-      option: "all",
-      label: applyFilesText(plain.length, question.files.length),
-      isOffered: plain.length > 0,
-    },
-    { option: "chosen", label: "Apply the chosen files", isOffered: isListed },
-    {
-      option: "branch",
-      label: "Make a branch of it, and leave the folder as it is",
-      isOffered: hasBranches && plain.length > 0,
-    },
-    {
-      option: "none",
-      label: "Apply nothing now: it stays with the run and can be applied later",
-      isOffered: true,
-    },
-  ].filter(({ isOffered }) => isOffered);
+  const every: [option: string, label: string, isOffered: boolean][] = [
+    ["all", applyFilesText(plain.length, question.files.length), plain.length > 0],
+    ["chosen", "Apply the chosen files", isListed],
+    ["branch", "Make a branch of it, and leave the folder as it is", hasBranches && plain.length > 0],
+    ["none", "Apply nothing now: it stays with the run and can be applied later", true],
+  ];
+  const decisions = every.filter(([, , isOffered]) => isOffered);
   const files: Field = {
     name: "files",
     title: "Chosen files",
@@ -88,8 +77,8 @@ export function reviewFields(question: ReviewQuestion): Field[] {
       name: "decision",
       title: "What is to become of the change?",
       type: "choice",
-      options: decisions.map(({ option }) => option),
-      labels: decisions.map(({ label }) => label),
+      options: decisions.map(([option]) => option),
+      labels: decisions.map(([, label]) => label),
       required: true,
     },
     ...(isListed ? [files] : []),

@@ -6,17 +6,8 @@ import { oneLine } from "../core/text.ts";
 import type { Converted, HtmlInput } from "./convert.ts";
 import { PageContent, type Scope } from "./html/content.ts";
 import { writeMarkdown } from "./html/markdown.ts";
-import {
-  type Element,
-  type Node,
-  attribute,
-  cutPage,
-  descendants,
-  hasWords,
-  nodeText,
-  parsePage,
-  withoutTags,
-} from "./html/tree.ts";
+import type { Element, Node } from "./html/tree.ts";
+import { attribute, cutPage, descendants, hasWords, nodeText, parsePage, withoutTags } from "./html/tree.ts";
 
 /** A page with fewer characters and with scripts may be one that its scripts fill. */
 const LITTLE_TEXT = 300;

@@ -5,14 +5,27 @@ import { defined } from "../core/defined.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import { parsedUrl } from "../core/parsed-url.ts";
 import { headOf, oneLine } from "../core/text.ts";
-import { ACCEPTED_CODINGS, type Body, readBody } from "./body.ts";
-import { decodeBody } from "./charset.ts";
-import { readContentType } from "./content-type.ts";
+import { type Body, ACCEPTED_CODINGS, readBody } from "./body.ts";
+import { decodeBody, readContentType } from "./content-type.ts";
 import { type Conversion, htmlToMarkdown, pdfToText } from "./convert.ts";
-import { WEB_LIMITS, type WebLimits } from "./limits.ts";
 import { type Network, WebProblem, followRedirects, request, secondsToWait } from "./request.ts";
-import { MAX_ROBOTS_BYTES, type RobotsRules, readRobots } from "./robots.ts";
+import { type RobotsRules, MAX_ROBOTS_BYTES, readRobots } from "./robots.ts";
 import { MAX_URL, displayHost, urlProblem } from "./url.ts";
+
+/** Bounds of reading one page. */
+export const WEB_LIMITS = {
+  /** Bytes of a body, decompressed. */
+  bytes: 10 * 1024 * 1024,
+  /** Time for a page with all its redirects, in milliseconds. */
+  timeMs: 30_000,
+  redirects: 5,
+  /** Time for turning a page into text, in milliseconds. */
+  convertMs: 15_000,
+  /** Characters of the text. */
+  characters: 2_000_000,
+};
+
+export type WebLimits = typeof WEB_LIMITS;
 
 export interface WebPage {
   /** Its address, after redirects. */
@@ -42,17 +55,10 @@ export class PageReader {
   readonly #robots = new NewestOf<{ rules: Promise<RobotsRules>; until: number }>(200);
 
   /** `userAgent`: name and version of this program. */
-  constructor({
-    network,
-    userAgent,
-    limits,
-    clock = systemClock,
-  }: {
-    network: Network;
-    userAgent: string;
-    limits?: Partial<WebLimits>;
-    clock?: Clock;
-  }) {
+  constructor(
+    options: { network: Network; userAgent: string } & { limits?: Partial<WebLimits>; clock?: Clock },
+  ) {
+    const { network, userAgent, limits, clock = systemClock } = options;
     this.#network = network;
     this.#userAgent = userAgent;
     this.#limits = { ...WEB_LIMITS, ...limits };
@@ -217,10 +223,7 @@ function refuseRedirect(to: URL, from: URL, problem: string | undefined, follows
 }
 
 /** The problem that the status of an answer stands for. */
-function statusProblem(
-  { statusCode: status = 0, headers }: IncomingMessage,
-  url: URL,
-): WebProblem | undefined {
+function statusProblem({ statusCode: status = 0, headers }: IncomingMessage, url: URL) {
   if (status >= 200 && status < 300) return undefined;
   const what = FAILURES[status] ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
   const seconds = secondsToWait(headers["retry-after"]);

@@ -3,7 +3,7 @@ import { delimiter, join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type ChannelOptions, channelProblem, makeSender } from "../../src/news/channel.ts";
-import { notifyDesktop } from "../../src/news/desktop.ts";
+import { notifyDesktop } from "../../src/news/program.ts";
 import { newsData, newsMessage } from "../../src/news/message.ts";
 import type { News, SendResult } from "../../src/runs/news.ts";
 import { startReceiver } from "./receiver.ts";

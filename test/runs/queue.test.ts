@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { fairest, turnsOf } from "../../src/runs/queue.ts";
+import { fairest, turnsOf } from "../../src/storage/sql/leases.ts";
 
 test("nobody waits: nobody's turn", () => {
   expect(fairest([], new Map())).toBeUndefined();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { assertWritable } from "../../src/storage/sqlite/runs/housekeeping.ts";
+import { assertWritable } from "../../src/storage/sqlite/runs/repository.ts";
 import { cleanUpWith, connect, databaseFile } from "./support.ts";
 import { openConnection } from "../../src/storage/sqlite/driver.ts";
 

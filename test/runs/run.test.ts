@@ -8,8 +8,8 @@ import {
   breakOff,
   isFailureReason,
   isFinal,
-  settle,
 } from "../../src/runs/run.ts";
+import { settle } from "../../src/storage/sql/status.ts";
 
 const OPEN: OpenStatus[] = ["working", "input_required"];
 const ALL: RunStatus[] = [...OPEN, "completed", "failed", "cancelled"];

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { paramsProblem } from "../../src/server/protocol/error-answers.ts";
+import { paramsProblem } from "../../src/server/protocol/create-server.ts";
 import { serveStdioServer } from "../../src/server/stdio/stdio.ts";
 import { depsFor } from "./support.ts";
 

@@ -6,7 +6,7 @@ import type { StartChoices } from "../../src/runs/choices.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
 import type { Run } from "../../src/runs/run.ts";
 import type { ScheduleRequest } from "../../src/runs/schedule.ts";
-import { goalOf } from "../../src/server/acp/goal.ts";
+import { goalOf } from "../../src/server/acp/prompt.ts";
 import { agUiEndpoint } from "../../src/server/ag-ui/ag-ui.ts";
 import { CODEX_TOOLS } from "../../src/server/tools/codex.ts";
 import { SERVER_TOOLS } from "../../src/server/tools/tools.ts";

@@ -6,8 +6,8 @@ export const BROKEN = {
   "journal lag": {
     finds: ["use", "journal"],
     before: "c05d93d7: results were stored before the events that they follow from",
-    file: "src/runs/event-queue.ts",
-    line: "    return this.#stored;",
+    file: "src/runs/execution.ts",
+    line: "    return last;",
     instead: "    return Promise.resolve();",
   },
   "unreserved replies": {

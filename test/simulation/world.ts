@@ -10,7 +10,7 @@ import { storedRuns } from "../../src/storage/sql/repository.ts";
 import type { Engine } from "../../src/storage/sql/steps.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
 import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
-import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
+import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/repository.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
 import type { Disturbed } from "./faults.ts";

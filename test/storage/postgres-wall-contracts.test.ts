@@ -3,7 +3,7 @@ import * as vitest from "vitest";
 import type { CheckpointSaverTestInitializer } from "@langchain/langgraph-checkpoint-validation";
 import pg from "pg";
 import { silentLogger as logger } from "../../src/core/logger.ts";
-import type { Access } from "../../src/storage/postgres/access.ts";
+import type { Access } from "../../src/storage/postgres/engine.ts";
 import { PostgresCheckpointer } from "../../src/storage/postgres/checkpoints/checkpointer.ts";
 import { EmbeddingIndex, forgetUnusedModels } from "../../src/storage/memories/embedding-index.ts";
 import { StoredMemories } from "../../src/storage/memories/store.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { otherReading } from "../../src/tools/written-pattern.ts";
+import { otherReading } from "../../src/tools/glob.ts";
 import { BACKENDS } from "./backends.ts";
 import { harness } from "./harness.ts";
 

@@ -1,7 +1,6 @@
 /** Web servers of this machine, and readers that reach them under names of the web. */
 import { type RequestListener, createServer } from "node:http";
-import type { WebLimits } from "../../src/web/limits.ts";
-import { PageReader, type WebPage } from "../../src/web/page-reader.ts";
+import { type WebLimits, type WebPage, PageReader } from "../../src/web/page-reader.ts";
 import type { Resolve } from "../../src/web/request.ts";
 import { namedHosts, readUrl } from "../../src/web/url.ts";
 import { addressOf } from "../support/http-address.ts";

@@ -14,13 +14,8 @@ import type {
 import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
-import {
-  type FilesystemPath,
-  Jail,
-  type PathForm,
-  formatFilesystemPath,
-  parseFilesystemPath,
-} from "./jail.ts";
+import type { FilesystemPath, PathForm } from "./jail.ts";
+import { Jail, formatFilesystemPath, parseFilesystemPath } from "./jail.ts";
 import { type DiskTree, HiddenByPath, listDirectory, otherNames } from "./list.ts";
 import { deleteEntry, editPath, entryRefusal, putPath, readPath, readWholePath } from "./read-write.ts";
 import { findRipgrep } from "./ripgrep.ts";

@@ -1,33 +1,8 @@
 /** Reads, writes and edits files inside the jail. */
 import { randomBytes } from "node:crypto";
-import {
-  type BigIntStats,
-  closeSync,
-  constants,
-  fchmodSync,
-  fchownSync,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  linkSync,
-  lstatSync,
-  renameSync,
-  rmSync,
-  rmdirSync,
-  unlinkSync,
-  writeFile,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { promisify } from "node:util";
-import type {
-  CallOptions,
-  DeleteResult,
-  EditResult,
-  ReadRawResult,
-  ReadResult,
-  WriteOptions,
-  WriteResult,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import { type Change, type Edit, fileLocks } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { classifyBytes, editContent, toFileData } from "../file-data.ts";
@@ -48,7 +23,7 @@ const temporaryName = (mark = ""): string =>
   `${TEMPORARY_PREFIX}${(mark + randomBytes(12).toString("hex")).slice(0, 24)}.tmp`;
 
 /** A version that changes whenever a file is replaced or written to. */
-export const statVersion = (stats: BigIntStats): string =>
+export const statVersion = (stats: fs.BigIntStats): string =>
   `${stats.ino.toString(36)}-${stats.mtimeNs.toString(36)}-${stats.ctimeNs.toString(36)}-${stats.size.toString(36)}`;
 
 /** Options of a write for callers that carry out plans. */
@@ -64,16 +39,16 @@ interface NewContent extends PlannedWrite {
   /** Default `create`: fails with `EEXIST` if the name is taken, however close the race. */
   mode?: "create" | "overwrite";
   /** The file that is replaced. Its mode and owner are kept. */
-  replaces?: BigIntStats | undefined;
+  replaces?: fs.BigIntStats | undefined;
   /** Called right before the content is put in place. False cancels the write. */
   mayProceed?(): boolean;
 }
 
 /** True if the mode of a file denies writing to everyone. */
-export const isReadOnly = ({ mode }: BigIntStats): boolean => (mode & 0o222n) === 0n;
+export const isReadOnly = ({ mode }: fs.BigIntStats): boolean => (mode & 0o222n) === 0n;
 
 /** The part of a result that marks a file as changed under all its names. */
-const allNames = (old: BigIntStats | undefined): Pick<WriteResult, "otherNames"> =>
+const allNames = (old: fs.BigIntStats | undefined): Pick<port.WriteResult, "otherNames"> =>
   old !== undefined && old.nlink > 1n ? { otherNames: [] } : {};
 
 /** Identifies an entry, whatever path leads to it, in every process of this machine. */
@@ -99,7 +74,7 @@ async function putFile(directory: DirectoryHandle, name: string, content: NewCon
       }
       // Removing the second name changes the status of the file and with it the version.
       removeIfThere(directory, temporary);
-      return lstatSync(directory.at(name), { bigint: true });
+      return fs.lstatSync(directory.at(name), { bigint: true });
     });
     if (stats === undefined) return undefined;
     await directory.flush();
@@ -136,10 +111,10 @@ async function removeLeftovers(directory: DirectoryHandle, now: bigint): Promise
 
 async function writeTemporary(directory: DirectoryHandle, name: string, content: NewContent) {
   const { bytes, replaces, executable } = content;
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+  const flags = fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL;
   const descriptor = directory.openFile(name, flags, 0o666);
   try {
-    await promisify(writeFile)(descriptor, bytes);
+    await promisify(fs.writeFile)(descriptor, bytes);
     if (replaces !== undefined) keepAttributes(descriptor, replaces);
     if (executable !== undefined) setExecutable(descriptor, executable);
     await flushed(descriptor);
@@ -147,7 +122,7 @@ async function writeTemporary(directory: DirectoryHandle, name: string, content:
     removeIfThere(directory, name);
     throw thrown;
   } finally {
-    closeSync(descriptor);
+    fs.closeSync(descriptor);
   }
 }
 
@@ -155,7 +130,7 @@ async function writeTemporary(directory: DirectoryHandle, name: string, content:
 function replaceEntry(directory: DirectoryHandle, temporary: string, name: string, { replaces }: NewContent) {
   if (replaces !== undefined && replaces.nlink > 1n) return false;
   try {
-    renameSync(directory.at(temporary), directory.at(name));
+    fs.renameSync(directory.at(temporary), directory.at(name));
     return true;
   } catch (thrown) {
     const code = codeOf(thrown);
@@ -166,58 +141,60 @@ function replaceEntry(directory: DirectoryHandle, temporary: string, name: strin
 
 function writeInPlace(directory: DirectoryHandle, name: string, content: NewContent): void {
   const { bytes, replaces, executable } = content;
-  const descriptor = directory.openFile(name, constants.O_WRONLY);
+  const descriptor = directory.openFile(name, fs.constants.O_WRONLY);
   try {
-    const stats = fstatSync(descriptor, { bigint: true });
+    const stats = fs.fstatSync(descriptor, { bigint: true });
     if (replaces === undefined || fileIdentity(stats) !== fileIdentity(replaces))
       throw new AccessError("EBUSY");
-    writeFileSync(descriptor, bytes);
-    ftruncateSync(descriptor, bytes.byteLength);
+    fs.writeFileSync(descriptor, bytes);
+    fs.ftruncateSync(descriptor, bytes.byteLength);
     if (executable !== undefined) setExecutable(descriptor, executable);
-    fsyncSync(descriptor);
+    fs.fsyncSync(descriptor);
   } finally {
-    closeSync(descriptor);
+    fs.closeSync(descriptor);
   }
 }
 
-function keepAttributes(descriptor: number, { uid, gid, mode }: BigIntStats): void {
+function keepAttributes(descriptor: number, { uid, gid, mode }: fs.BigIntStats): void {
   try {
-    fchownSync(descriptor, Number(uid), Number(gid));
+    fs.fchownSync(descriptor, Number(uid), Number(gid));
   } catch (thrown) {
     // Only a privileged process may change the owner. Otherwise the file becomes ours.
     if (codeOf(thrown) !== "EPERM") throw thrown;
   }
   // Drops the set-user-ID and set-group-ID bits, because the content is new.
-  fchmodSync(descriptor, Number(mode) & 0o777);
+  fs.fchmodSync(descriptor, Number(mode) & 0o777);
 }
 
 /** Lets whoever may read a file run it, as Git does, or nobody. */
 function setExecutable(descriptor: number, executable: boolean): void {
-  const { mode } = fstatSync(descriptor);
-  fchmodSync(descriptor, executable ? mode | ((mode & 0o444) >> 2) : mode & ~0o111);
+  const { mode } = fs.fstatSync(descriptor);
+  fs.fchmodSync(descriptor, executable ? mode | ((mode & 0o444) >> 2) : mode & ~0o111);
 }
 
 function linkExclusively(directory: DirectoryHandle, temporary: string, name: string): void {
   try {
-    linkSync(directory.at(temporary), directory.at(name));
+    fs.linkSync(directory.at(temporary), directory.at(name));
   } catch (thrown) {
     const code = codeOf(thrown);
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP" && code !== "ENOSYS") throw thrown;
     // The file system has no hard links. Taking the name first keeps the write exclusive.
-    closeSync(directory.openFile(name, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o666));
-    renameSync(directory.at(temporary), directory.at(name));
+    fs.closeSync(
+      directory.openFile(name, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o666),
+    );
+    fs.renameSync(directory.at(temporary), directory.at(name));
   }
 }
 
 const removeIfThere = (directory: DirectoryHandle, name: string): void =>
-  rmSync(directory.at(name), { force: true });
+  fs.rmSync(directory.at(name), { force: true });
 
 /** Largest file that is loaded whole for a raw read or a download. */
 const MAX_LOAD_SIZE = 256 * 1024 * 1024;
 
 interface OpenFile {
   descriptor: number;
-  stats: BigIntStats;
+  stats: fs.BigIntStats;
 }
 
 /** Calls `use` with the regular file of a name, which is closed afterwards. */
@@ -227,17 +204,17 @@ async function withOpenFile<Result>(
   { path, hidden }: FilesystemPath,
   use: (file: OpenFile) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
-  const descriptor = directory.openFile(name, constants.O_RDONLY);
+  const descriptor = directory.openFile(name, fs.constants.O_RDONLY);
   try {
-    const stats = fstatSync(descriptor, { bigint: true });
+    const stats = fs.fstatSync(descriptor, { bigint: true });
     if ((await hidden?.has(stats)) === true) return errors.permissionDenied(path);
     return whyNotFile(stats, path) ?? (await use({ descriptor, stats }));
   } finally {
-    closeSync(descriptor);
+    fs.closeSync(descriptor);
   }
 }
 
-function whyNotFile(stats: BigIntStats, path: string): errors.BackendFailure | undefined {
+function whyNotFile(stats: fs.BigIntStats, path: string): errors.BackendFailure | undefined {
   if (stats.isDirectory()) return errors.isDirectory(path);
   return stats.isFile() ? undefined : errors.notRegularFile(path);
 }
@@ -246,10 +223,10 @@ function whyNotFile(stats: BigIntStats, path: string): errors.BackendFailure | u
 export function readPath(
   at: FilesystemPath,
   request: PageRequest,
-  options: CallOptions,
-): Promise<ReadResult> {
+  options: port.CallOptions,
+): Promise<port.ReadResult> {
   const { path } = at;
-  return openPath(at, options, async ({ descriptor, stats }): Promise<ReadResult> => {
+  return openPath(at, options, async ({ descriptor, stats }): Promise<port.ReadResult> => {
     const version = statVersion(stats);
     const mimeType = mimeTypeOf(path);
     const encoding = isTextType(mimeType) ? await encodingOfFile(descriptor) : undefined;
@@ -266,8 +243,8 @@ export function readPath(
   });
 }
 
-export const readWholePath = (at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> =>
-  openPath(at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
+export const readWholePath = (at: FilesystemPath, options: port.CallOptions): Promise<port.ReadRawResult> =>
+  openPath(at, options, async ({ descriptor, stats }): Promise<port.ReadRawResult> => {
     const bytes = await readBytes(descriptor, Number(stats.size), MAX_LOAD_SIZE);
     if (bytes.length > MAX_LOAD_SIZE)
       return errors.tooLargeToLoad(at.path, Number(stats.size), MAX_LOAD_SIZE);
@@ -277,7 +254,7 @@ export const readWholePath = (at: FilesystemPath, options: CallOptions): Promise
 
 function openPath<Result>(
   at: FilesystemPath,
-  options: CallOptions,
+  options: port.CallOptions,
   use: (file: OpenFile) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   options.signal?.throwIfAborted();
@@ -289,8 +266,8 @@ function openPath<Result>(
 export function putPath(
   at: FilesystemPath,
   bytes: Uint8Array,
-  options: WriteOptions & PlannedWrite,
-): Promise<WriteResult> {
+  options: port.WriteOptions & PlannedWrite,
+): Promise<port.WriteResult> {
   const { path } = at;
   return exclusively(at, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
     const old = statEntry(directory, name);
@@ -321,9 +298,9 @@ export type PathEdit = Edit & { maxFileSize: number };
  * Replaces text in a file. Follows a link inside the root and changes its target. An edit that is bound to a version
  * fails if that is gone; any other edit is made on the newest content.
  */
-export const editPath = (at: FilesystemPath, edit: PathEdit): Promise<EditResult> =>
-  exclusively(at, {}, async ({ directory, name }): Promise<EditResult> => {
-    const editOnce = async (): Promise<EditResult> => {
+export const editPath = (at: FilesystemPath, edit: PathEdit): Promise<port.EditResult> =>
+  exclusively(at, {}, async ({ directory, name }): Promise<port.EditResult> => {
+    const editOnce = async (): Promise<port.EditResult> => {
       const { path } = at;
       const { maxFileSize, signal, expectedVersion } = edit;
       const loaded = await withOpenFile(directory, name, at, async ({ descriptor, stats }) => ({
@@ -369,9 +346,9 @@ async function exclusively<Result>(
 }
 
 function whyNotWritable(
-  old: BigIntStats | undefined,
+  old: fs.BigIntStats | undefined,
   path: string,
-  { mode, expectedVersion, evenReadOnly }: WriteOptions,
+  { mode, expectedVersion, evenReadOnly }: port.WriteOptions,
 ): errors.BackendFailure | undefined {
   if (old?.isSymbolicLink() === true) return errors.writeToSymlink(path);
   if (old?.isDirectory() === true) return errors.isDirectory(path);
@@ -399,7 +376,7 @@ export async function entryRefusal({ jail, segments, path, links }: FilesystemPa
   }
 }
 
-const isUnchanged = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
+const isUnchanged = (now: fs.BigIntStats | undefined, then: fs.BigIntStats | undefined): boolean =>
   (now && statVersion(now)) === (then && statVersion(then));
 
 /** Removes a file or a link of a version. Another one that took its place in the meantime is left there, or put back. */
@@ -407,12 +384,12 @@ export const deleteVersion = (
   { jail, segments, path, links }: FilesystemPath,
   version: string,
   mark: string,
-): Promise<DeleteResult> =>
+): Promise<port.DeleteResult> =>
   jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory, name }) => {
     const stats = statEntry(directory, name);
     if (stats === undefined || statVersion(stats) !== version) return errors.changedSinceRead(path);
     const aside = temporaryName(mark);
-    renameSync(directory.at(name), directory.at(aside));
+    fs.renameSync(directory.at(name), directory.at(aside));
     const moved = statEntry(directory, aside);
     const isUnchanged =
       moved?.ino === stats.ino && moved.mtimeNs === stats.mtimeNs && moved.size === stats.size;
@@ -430,14 +407,14 @@ export const removeUnfinished = ({ jail, segments, links }: FilesystemPath, mark
   });
 
 /** Removes a file, a link (not its target), or a directory with its contents. Refuses a directory with hidden entries. */
-export function deleteEntry(at: FilesystemPath, { signal }: CallOptions): Promise<DeleteResult> {
+export function deleteEntry(at: FilesystemPath, { signal }: port.CallOptions): Promise<port.DeleteResult> {
   const { jail, segments, path, links } = at;
   return jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory, name }) => {
     const stats = statEntry(directory, name);
     if (stats === undefined) return errors.fileNotFound(path);
     if (stats.isDirectory() && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
     if (stats.isDirectory()) await removeTree(directory, name, signal);
-    else unlinkSync(directory.at(name));
+    else fs.unlinkSync(directory.at(name));
     await directory.flush();
     return { path, filesUpdate: null };
   });
@@ -449,10 +426,10 @@ async function removeTree(parent: DirectoryHandle, name: string, signal: AbortSi
     for (const entry of await directory.entries()) {
       signal?.throwIfAborted();
       if (entry.isDirectory()) await removeTree(directory, entry.name, signal);
-      else unlinkSync(directory.at(entry.name));
+      else fs.unlinkSync(directory.at(entry.name));
     }
   } finally {
     directory.close();
   }
-  rmdirSync(parent.at(name));
+  fs.rmdirSync(parent.at(name));
 }

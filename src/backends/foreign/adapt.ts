@@ -1,24 +1,7 @@
 import { KeyedLock } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
-import type {
-  Backend,
-  BackendCapabilities,
-  CallOptions,
-  DeleteResult,
-  EditResult,
-  Failure,
-  FileData,
-  FileDownloadResponse,
-  FileInfo,
-  FileUploadResponse,
-  GlobResult,
-  GrepMatch,
-  GrepResult,
-  MaybePromise,
-  ReadRawResult,
-  WriteResult,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import { CHANGING_METHODS, CheckedBackend, PARALLEL_TRANSFERS, wrapBackend } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
@@ -42,28 +25,32 @@ import { ForeignFiles, toBackendFailure } from "./files.ts";
 
 /** The first version of the deepagents protocol. Results are plain values; failures are strings or exceptions. */
 export interface BackendV1 {
-  lsInfo(path: string): MaybePromise<FileInfo[]>;
+  lsInfo(path: string): port.MaybePromise<port.FileInfo[]>;
   /** Text, with line numbers in older backends. A failure starts with `Error`. */
-  read(filePath: string, offset?: number, limit?: number): MaybePromise<string>;
+  read(filePath: string, offset?: number, limit?: number): port.MaybePromise<string>;
   /** Throws when there is no such file. */
-  readRaw?(filePath: string): MaybePromise<FileData>;
+  readRaw?(filePath: string): port.MaybePromise<port.FileData>;
   /** Returns a string for a failure. */
-  grepRaw(pattern: string, path?: string | null, glob?: string | null): MaybePromise<GrepMatch[] | string>;
-  globInfo(pattern: string, path?: string): MaybePromise<FileInfo[]>;
-  write(filePath: string, content: string): MaybePromise<WriteResult>;
+  grepRaw(
+    pattern: string,
+    path?: string | null,
+    glob?: string | null,
+  ): port.MaybePromise<port.GrepMatch[] | string>;
+  globInfo(pattern: string, path?: string): port.MaybePromise<port.FileInfo[]>;
+  write(filePath: string, content: string): port.MaybePromise<port.WriteResult>;
   edit(
     filePath: string,
     oldString: string,
     newString: string,
     replaceAll?: boolean,
-  ): MaybePromise<EditResult>;
-  delete?(filePath: string): MaybePromise<DeleteResult>;
-  uploadFiles?(files: Array<[string, Uint8Array]>): MaybePromise<FileUploadResponse[]>;
-  downloadFiles?(paths: string[]): MaybePromise<FileDownloadResponse[]>;
+  ): port.MaybePromise<port.EditResult>;
+  delete?(filePath: string): port.MaybePromise<port.DeleteResult>;
+  uploadFiles?(files: Array<[string, Uint8Array]>): port.MaybePromise<port.FileUploadResponse[]>;
+  downloadFiles?(paths: string[]): port.MaybePromise<port.FileDownloadResponse[]>;
 }
 
 /** Translates the methods of a version 1 backend to those of the port, and adds nothing. */
-function fromV1(backend: BackendV1): Backend {
+function fromV1(backend: BackendV1): port.Backend {
   const remove = backend.delete?.bind(backend);
   const uploadFiles = backend.uploadFiles?.bind(backend);
   const downloadFiles = backend.downloadFiles?.bind(backend);
@@ -87,7 +74,7 @@ function fromV1(backend: BackendV1): Backend {
   };
 }
 
-async function readRawV1(backend: BackendV1, path: string): Promise<ReadRawResult> {
+async function readRawV1(backend: BackendV1, path: string): Promise<port.ReadRawResult> {
   if (backend.readRaw !== undefined) {
     try {
       return { data: await backend.readRaw(path) };
@@ -133,8 +120,8 @@ type Guarded = keyof typeof SHAPES;
 /**
  * Turns exceptions and results of a wrong shape into failures with the code `backend_error`, and logs the exceptions.
  */
-function guardBackend(backend: Backend, log?: Logger): Backend {
-  const fail = (failure: Failure, method: string): Failure => {
+function guardBackend(backend: port.Backend, log?: Logger): port.Backend {
+  const fail = (failure: port.Failure, method: string): port.Failure => {
     if (failure.code === "backend_error") log?.error("backend_error", { method, error: failure.cause });
     return failure;
   };
@@ -176,7 +163,7 @@ const locks = new WeakMap<object, KeyedLock>();
  * and nothing throws. Declared abilities are left to the backend. If it declares all of them, only its exceptions and
  * the shape of its results are checked.
  */
-export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backend {
+export function adaptBackend(foreign: port.Backend | BackendV1, log?: Logger): port.Backend {
   const backend = guardBackend("lsInfo" in foreign ? fromV1(foreign) : foreign, log);
   const declared = backend.capabilities ?? {};
   const promises = ["writeMode", "regexGrep", "versions", "abort"] as const;
@@ -197,13 +184,17 @@ export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backen
 }
 
 /** Uses the search of the backend. Its matches are filtered, ordered and cut as in every other backend. */
-async function searchThere(files: ForeignFiles, search: Search, grep: () => MaybePromise<GrepResult>) {
+async function searchThere(
+  files: ForeignFiles,
+  search: Search,
+  grep: () => port.MaybePromise<port.GrepResult>,
+) {
   const { pattern, path, maxCount, options } = search;
   const compiled = compileSearch(pattern, options);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const chosen = chooser(search);
   if (typeof chosen !== "function") return chosen;
-  const result: GrepResult = await files.guard(path, options, grep);
+  const result: port.GrepResult = await files.guard(path, options, grep);
   if (result.matches === undefined) return result.code === "not_found" ? errors.pathNotFound(path) : result;
   const matches = sortByPath(result.matches.filter((match) => chosen(match.path)));
   return {
@@ -218,7 +209,7 @@ async function searchThere(files: ForeignFiles, search: Search, grep: () => Mayb
 }
 
 /** Searches without the search of the backend, by reading every file. */
-async function searchHere(files: ForeignFiles, search: Search, listAll: () => Promise<GlobResult>) {
+async function searchHere(files: ForeignFiles, search: Search, listAll: () => Promise<port.GlobResult>) {
   const { path, options } = search;
   const chosen = chooser(search);
   if (typeof chosen !== "function") return chosen;
@@ -247,8 +238,8 @@ function chooser(search: Search): ((file: string) => boolean) | errors.BackendFa
 }
 
 interface ForeignPath extends Located {
-  backend: Backend;
-  declared: Partial<BackendCapabilities>;
+  backend: port.Backend;
+  declared: Partial<port.BackendCapabilities>;
   files: ForeignFiles;
   lock: KeyedLock;
 }
@@ -285,7 +276,7 @@ const FOREIGN_OPERATIONS: Operations<ForeignPath> = {
     const there = (filter: string | null | undefined, cap: number | null) =>
       searchThere(files, search, () => backend.grep(pattern, path, filter, cap, options));
     // The backend may search in any order and read filters differently, so it is asked for all matches.
-    const result: GrepResult = await (declared.regexGrep === true
+    const result: port.GrepResult = await (declared.regexGrep === true
       ? there(glob, maxCount)
       : isPlain
         ? there(null, null)
@@ -310,7 +301,7 @@ const FOREIGN_OPERATIONS: Operations<ForeignPath> = {
   },
   edit: async ({ path, files, declared, backend }, edit) => {
     const { oldString, newString, replaceAll, ...options } = edit;
-    const there = (): Promise<EditResult> =>
+    const there = (): Promise<port.EditResult> =>
       files.guard(path, options, () => backend.edit(path, oldString, newString, replaceAll, options));
     if (declared.versions === true) return there();
     const old = await files.data(path, options);
@@ -344,13 +335,13 @@ const FOREIGN_OPERATIONS: Operations<ForeignPath> = {
   },
 };
 
-async function findFiles({ path, files, backend }: ForeignPath, pattern: string, options: CallOptions) {
+async function findFiles({ path, files, backend }: ForeignPath, pattern: string, options: port.CallOptions) {
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   // Such patterns mean the same in every dialect of globs.
   const isPlain = /^(?:[\w-][\w .-]*\/)*(?:\*\*\/)?\*?[\w. -]*$/.test(pattern);
   const asked = isPlain ? pattern : "**/*";
-  const result: GlobResult = await files.guard(path, options, () => backend.glob(asked, path, options));
+  const result: port.GlobResult = await files.guard(path, options, () => backend.glob(asked, path, options));
   if (result.files === undefined)
     return result.code === "not_found" ? errors.directoryNotFound(path) : result;
   // Sandboxes of deepagents return paths relative to the searched directory, some with a slash in front.

@@ -27,14 +27,8 @@ import { CommandCgroup, systemCallFilter } from "./process-limits.ts";
 import { ProcessRunner } from "./process-runner.ts";
 import { type NamespaceEntry, RunNamespace } from "./run-namespace.ts";
 import { programFolders } from "./program-folders.ts";
-import {
-  type Launch,
-  type LaunchOptions,
-  type ShellLimits,
-  SHELL,
-  SHELL_LIMITS,
-  ShellBackend,
-} from "./shell-backend.ts";
+import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
+import { SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards } from "./starter-guard.ts";
 
 /** The view and the limits of a command in the sandbox. */
@@ -180,7 +174,7 @@ function cover(path: string, at: string): string[] {
 const scratch = (
   path: string,
   { hasSizeLimits, scratch }: Pick<SandboxShape, "hasSizeLimits" | "scratch">,
-): string[] => [...(hasSizeLimits ? ["--size", String(scratch)] : []), "--tmpfs", path];
+) => [...(hasSizeLimits ? ["--size", String(scratch)] : []), "--tmpfs", path];
 
 /** The folders of a search path that the sandbox can see. */
 export function visiblePath(path: string, readOnly: readonly SandboxMount[]): string {
@@ -406,11 +400,9 @@ export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBu
  */
 export async function probeBubblewrap(
   options: BubblewrapOptions,
-  {
-    timeoutMs = PROBE_TIMEOUT_MS,
-    platform = process.platform,
-  }: { timeoutMs?: number; platform?: NodeJS.Platform } = {},
+  trial: { timeoutMs?: number; platform?: NodeJS.Platform } = {},
 ): Promise<({ ok: true; version: string } & FoundSandbox) | ({ ok: false } & NoSandbox)> {
+  const { timeoutMs = PROBE_TIMEOUT_MS, platform = process.platform } = trial;
   const program = options.bwrap ?? "bwrap";
   if (platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
   const run = (args: readonly string[], inputs: readonly Uint8Array[] = []) =>

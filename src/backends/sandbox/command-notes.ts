@@ -2,14 +2,7 @@
 
 export function commandNotes(
   output: string,
-  {
-    command,
-    isGuarded,
-    signs,
-    isNew = false,
-    memoryMb,
-    scratchMb,
-  }: {
+  facts: {
     command: string;
     /** True if files that start programs were protected from it. */
     isGuarded: boolean;
@@ -23,6 +16,7 @@ export function commandNotes(
     scratchMb?: number;
   },
 ): string | undefined {
+  const { command, isGuarded, signs, isNew = false, memoryMb, scratchMb } = facts;
   const notes: [applies: boolean, note: string][] = [
     [
       isNew,

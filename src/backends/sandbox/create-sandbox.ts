@@ -63,16 +63,11 @@ const PACKAGES = { modal: MODAL, runloop: RUNLOOP, daytona: DAYTONA };
  * setup file. `isThorough`: also asks the service of containers, which takes longer.
  */
 export async function sandboxProblem(
-  {
-    provider,
-    setupScript,
-    setupScriptPath,
-    setupTimeout: _time,
-    ...options
-  }: SetupOptions & DockerOptions & Pick<CreateSandboxOptions, "provider">,
+  given: SetupOptions & DockerOptions & Pick<CreateSandboxOptions, "provider">,
   isThorough: boolean,
   load: LoadPackage = (name) => import(name),
 ): Promise<string | undefined> {
+  const { provider, setupScript, setupScriptPath, setupTimeout: _time, ...options } = given;
   try {
     await readSetupScript({ ...defined({ setupScript, setupScriptPath }) });
     if (provider === "docker") return await dockerProblem(options, isThorough);
@@ -99,10 +94,8 @@ export async function prepareSandbox(
 }
 
 /** Reads the commands of a setup. Throws `ConfigurationError` if that fails. */
-export async function readSetupScript({
-  setupScript,
-  setupScriptPath,
-}: SetupOptions): Promise<string | undefined> {
+export async function readSetupScript(options: SetupOptions): Promise<string | undefined> {
+  const { setupScript, setupScriptPath } = options;
   if (setupScriptPath === undefined) return setupScript;
   if (setupScript !== undefined)
     throw new ConfigurationError("SANDBOX_SETUP", "Set setupScript or setupScriptPath, not both");
@@ -139,9 +132,7 @@ async function openSandbox(options: CreateSandboxOptions, load: LoadPackage): Pr
 }
 
 /** The options of the provider alone. */
-function ownOptions<Options extends CreateSandboxOptions>(
-  options: Options,
-): Omit<Options, keyof SetupOptions | "provider"> {
+function ownOptions<Options extends CreateSandboxOptions>(options: Options) {
   const {
     provider: _chosen,
     setupScript: _text,

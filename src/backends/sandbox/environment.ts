@@ -80,11 +80,8 @@ export function unattended(
 }
 
 /** The environment of a command that runs on this machine. */
-export function commandEnvironment({
-  env = {},
-  inheritEnv = false,
-  secretNames = SECRET_NAMES,
-}: EnvironmentOptions): Record<string, string> {
+export function commandEnvironment(options: EnvironmentOptions): Record<string, string> {
+  const { env = {}, inheritEnv = false, secretNames = SECRET_NAMES } = options;
   const secrets = secretNames.map(nameMatcher);
   const isInherited = inheritEnv
     ? (name: string): boolean => !secrets.some((matches) => matches(name))

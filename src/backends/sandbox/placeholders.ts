@@ -3,15 +3,7 @@
  * is an empty folder with one empty folder in it for each holder, which Git and copies do not notice. The last holder
  * removes it. Removing a folder fails while it has content, so nothing that somebody else made can be lost.
  */
-import {
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  readlinkSync,
-  rmdirSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import { codeOf, orElse } from "../../core/errors.ts";
 import { processStat } from "../../core/process-mark.ts";
@@ -64,15 +56,15 @@ export class Placeholders {
       if (!isLast || !path.endsWith(`/${COMMON_FOLDER_HOLDERS}`)) continue;
       const file = join(path, "..", "commondir");
       // Somebody else may remove it, too.
-      const isOwn = orElse(() => readFileSync(file, "utf8"), undefined) === OWN_COMMON_FOLDER;
-      if (isOwn) orElse(() => unlinkSync(file), undefined);
+      const isOwn = orElse(() => fs.readFileSync(file, "utf8"), undefined) === OWN_COMMON_FOLDER;
+      if (isOwn) orElse(() => fs.unlinkSync(file), undefined);
     }
   }
 
   #add(path: string): boolean {
     for (;;) {
       try {
-        mkdirSync(path);
+        fs.mkdirSync(path);
       } catch (error) {
         if (["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT"].includes(codeOf(error) ?? "")) return false;
         if (codeOf(error) !== "EEXIST") throw error;
@@ -85,7 +77,7 @@ export class Placeholders {
         if (!readNames(path).every((name) => HOLDER.test(name))) return false;
       }
       try {
-        mkdirSync(join(path, this.#holder));
+        fs.mkdirSync(join(path, this.#holder));
         this.folders.push(path);
         return true;
       } catch (error) {
@@ -99,7 +91,7 @@ export class Placeholders {
     if (!this.#add(join(folder, COMMON_FOLDER_HOLDERS))) return;
     const file = join(folder, "commondir");
     try {
-      writeFileSync(file, OWN_COMMON_FOLDER, { flag: "wx" });
+      fs.writeFileSync(file, OWN_COMMON_FOLDER, { flag: "wx" });
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
     }
@@ -120,7 +112,7 @@ done
 
 function removeFolder(path: string): boolean {
   try {
-    rmdirSync(path);
+    fs.rmdirSync(path);
     return true;
   } catch {
     return false;
@@ -128,6 +120,6 @@ function removeFolder(path: string): boolean {
 }
 
 const processNamespace = (): string =>
-  /\d+/.exec(orElse(() => readlinkSync("/proc/self/ns/pid"), ""))?.[0] ?? "0";
+  /\d+/.exec(orElse(() => fs.readlinkSync("/proc/self/ns/pid"), ""))?.[0] ?? "0";
 
-const readNames = (folder: string): string[] => orElse(() => readdirSync(folder), []);
+const readNames = (folder: string): string[] => orElse(() => fs.readdirSync(folder), []);

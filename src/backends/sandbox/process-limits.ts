@@ -1,15 +1,6 @@
 /** Limits of a command in the sandbox: memory and processes by a cgroup, and its system calls by a filter. */
 import { randomBytes } from "node:crypto";
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  rmdirSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { orElse } from "../../core/errors.ts";
@@ -46,20 +37,20 @@ export class CommandCgroup {
       const limit = limits[controller];
       if (parent === undefined || limit === undefined) continue;
       // The groups of servers that were killed.
-      for (const other of orElse(() => readdirSync(parent), [])) {
+      for (const other of orElse(() => fs.readdirSync(parent), [])) {
         const pid = other.startsWith(PREFIX) ? /^(\d+)-/.exec(other.slice(PREFIX.length))?.[1] : undefined;
-        if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, other));
+        if (pid !== undefined && !fs.existsSync(`/proc/${pid}`)) removeGroup(join(parent, other));
       }
       const folder = join(parent, name);
       try {
         // Version 2 has one group for both. Node 20 never ends when it makes folders in /proc with those above them.
-        if (!existsSync(folder)) mkdirSync(folder);
+        if (!fs.existsSync(folder)) fs.mkdirSync(folder);
         // Version 1 has another name for the limit of memory.
         const names = [`${controller}.max`, "memory.limit_in_bytes"].map((each) => join(folder, each));
-        const file = names.find((path) => existsSync(path));
+        const file = names.find((path) => fs.existsSync(path));
         if (file === undefined) throw new Error("no such limit");
-        accessSync(join(folder, "cgroup.procs"), constants.W_OK);
-        writeFileSync(file, String(limit));
+        fs.accessSync(join(folder, "cgroup.procs"), fs.constants.W_OK);
+        fs.writeFileSync(file, String(limit));
         folders.set(controller, folder);
       } catch {
         if (![...folders.values()].includes(folder)) removeGroup(folder);
@@ -101,7 +92,7 @@ export function cgroupParent(controller: Controller, root = "/"): string | undef
   const inTree = own.get(controller);
   // In version 1 each kind of group has its own tree, of which a container may see a part.
   if (inTree !== undefined)
-    return [join(tree, inTree), tree].find((folder) => existsSync(join(folder, "cgroup.procs")));
+    return [join(tree, inTree), tree].find((folder) => fs.existsSync(join(folder, "cgroup.procs")));
   // In version 2 the parent must hand the limit down, and such a group has no processes itself.
   const folder = resolve(mount, `.${own.get("") ?? "/"}`);
   return [folder, ...(folder === mount ? [] : [dirname(folder)])].find((candidate) => {
@@ -111,11 +102,11 @@ export function cgroupParent(controller: Controller, root = "/"): string | undef
 }
 
 function removeGroup(folder: string): boolean {
-  orElse(() => rmdirSync(folder), undefined);
-  return !existsSync(folder);
+  orElse(() => fs.rmdirSync(folder), undefined);
+  return !fs.existsSync(folder);
 }
 
-const readOrEmpty = (file: string): string => orElse(() => readFileSync(file, "utf8"), "");
+const readOrEmpty = (file: string): string => orElse(() => fs.readFileSync(file, "utf8"), "");
 
 /**
  * System calls that are refused to commands in the sandbox, with their numbers on x64 and arm64 (`-` for none). The

@@ -107,12 +107,9 @@ export class ProcessRunner {
    */
   async run(
     request: ProcessRequest,
-    {
-      timeout,
-      signal,
-      onLeft,
-    }: { timeout: number; signal?: AbortSignal | undefined; onLeft?: (group: ProcessGroup) => void },
+    bounds: { timeout: number; signal?: AbortSignal | undefined; onLeft?: (group: ProcessGroup) => void },
   ): Promise<ExecuteResponse> {
+    const { timeout, signal, onLeft } = bounds;
     if (signal?.aborted === true) return { output: "", exitCode: null, truncated: false };
     const running = this.start(request);
     const timer = new AbortController();
@@ -241,8 +238,17 @@ export class ProcessGroup {
    * it. Resolves when the program has ended; without patience, when all of them have.
    */
   async terminate(): Promise<void> {
-    this.#everythingEnded ??= this.#end();
-    await Promise.all([this.ended, this.#owner.patience === 0 ? this.#everythingEnded : undefined]);
+    const { patience } = this.#owner;
+    const end = async (): Promise<void> => {
+      if (patience > 0) {
+        this.#signal("SIGTERM");
+        await delay(patience, undefined, { ref: false });
+      }
+      this.kill();
+      await this.#owner.endMarked();
+    };
+    this.#everythingEnded ??= end();
+    await Promise.all([this.ended, patience === 0 ? this.#everythingEnded : undefined]);
   }
 
   kill(): void {
@@ -253,16 +259,6 @@ export class ProcessGroup {
   forgetIfGone(): void {
     if (!this.#leaderEnded || (this.#life !== undefined && !this.#isLifeOver)) return;
     if (this.id === undefined || !tryKill(signalTarget(this.id), 0)) this.#owner.forget(this);
-  }
-
-  async #end(): Promise<void> {
-    const { patience } = this.#owner;
-    if (patience > 0) {
-      this.#signal("SIGTERM");
-      await delay(patience, undefined, { ref: false });
-    }
-    this.kill();
-    await this.#owner.endMarked();
   }
 
   #signal(signal: NodeJS.Signals): void {

@@ -105,15 +105,13 @@ export class RemoteSandbox extends BaseSandbox {
 
   /** Ends the running commands, and the sandbox if it was made for this object. */
   close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
-  }
-
-  async #close(): Promise<void> {
-    this.#closing.abort();
-    await Promise.allSettled(this.#running);
-    if (this.#options.sandboxId === undefined) await this.#machine.remove();
-    await this.#machine.release();
+    const end = async (): Promise<void> => {
+      this.#closing.abort();
+      await Promise.allSettled(this.#running);
+      if (this.#options.sandboxId === undefined) await this.#machine.remove();
+      await this.#machine.release();
+    };
+    return (this.#closed ??= end());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -130,11 +128,7 @@ export class RemoteSandbox extends BaseSandbox {
     }
   }
 
-  async #runToEnd(
-    command: string,
-    options: ExecuteOptions,
-    maxOutputBytes: number,
-  ): Promise<ExecuteResponse> {
+  async #runToEnd(command: string, options: ExecuteOptions, maxOutputBytes: number) {
     const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT } = options;
     const signals = [this.#closing.signal, ...(options.signal === undefined ? [] : [options.signal])];
     const signal = AbortSignal.any(signals);

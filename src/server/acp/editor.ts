@@ -1,6 +1,6 @@
 /** Serves an editor over the Agent Client Protocol: a session is a thread, a prompt is a run or a message to it. */
-import { randomUUID } from "node:crypto";
 import * as acp from "@agentclientprotocol/sdk";
+import { randomUUID } from "node:crypto";
 import { isoTime, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { type IdSource, randomId } from "../../core/ids.ts";
@@ -8,12 +8,12 @@ import type { Logger } from "../../core/logger.ts";
 import { displayText, oneLine } from "../../core/text.ts";
 import { type Run, type RunSummary, nameOf } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { GOAL_COMMAND, goalOf } from "./goal.ts";
+import { GOAL_COMMAND, goalOf, taskOf } from "./prompt.ts";
 import type { Editor } from "./people.ts";
-import { taskOf } from "./prompt.ts";
-import { strictRequests } from "./requests.ts";
 import { MAX_REPLAYED, Session } from "./session.ts";
 import { messageOf } from "./updates.ts";
+import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
+import { isRecord } from "../../core/unknown.ts";
 
 /** Sessions in one answer. */
 const LISTED = 50;
@@ -232,3 +232,34 @@ const unknownSession = (sessionId: string): acp.RequestError =>
   Object.assign(acp.RequestError.sessionNotFound(sessionId), {
     message: "There is no such session. session/list names those of the folder; session/new begins one.",
   });
+
+/** Wraps a stream, so that its requests have the protocol's form. */
+export const strictRequests = ({ readable, writable }: Stream): Stream => ({
+  writable,
+  readable: readable.pipeThrough(
+    new TransformStream<AnyMessage, AnyMessage>({
+      transform: (message, controller) => controller.enqueue(strictRequest(message)),
+    }),
+  ),
+});
+
+function strictRequest(message: AnyMessage): AnyMessage {
+  const opens = "method" in message && ["session/new", "session/load"].includes(message.method);
+  if (!opens || !isRecord(message.params)) return message;
+  const { mcpServers = [], ...others } = message.params;
+  return {
+    ...message,
+    params: { ...others, mcpServers: Array.isArray(mcpServers) ? mcpServers.map(strictServer) : mcpServers },
+  };
+}
+
+function strictServer(server: unknown): unknown {
+  if (!isRecord(server)) return server;
+  const { args = [], env = [], headers = [], ...others } = server;
+  return "command" in server
+    ? { ...others, args: args ?? [], env: toPairs(env) }
+    : { type: "http", ...others, headers: toPairs(headers) };
+}
+
+const toPairs = (given: unknown): unknown =>
+  isRecord(given) ? Object.entries(given).map(([name, value]) => ({ name, value })) : (given ?? []);

@@ -14,8 +14,7 @@ import { freeAnswer, requestForm, shownText } from "../views/request-form.ts";
 import { askedBy, deadlineText, whoAsks } from "../views/request-words.ts";
 import { fenced, indented } from "../views/quoting.ts";
 import { shownCall } from "../views/shown-call.ts";
-import { diffContent, textContent } from "./diffs.ts";
-import { type RunUpdates, pathIn } from "./updates.ts";
+import { type RunUpdates, diffContent, textContent, pathIn } from "./updates.ts";
 
 /** Longest call that is shown, in characters; an editor scrolls. */
 const MAX_SHOWN = 20_000;

@@ -1,12 +1,15 @@
 /** Turns the blocks of a prompt into the text of a task. */
 import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ContentBlock } from "@agentclientprotocol/sdk";
+import type { ContentBlock, AvailableCommand, PromptRequest } from "@agentclientprotocol/sdk";
 import { orElse } from "../../core/errors.ts";
 import { isInside } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import { fenced } from "../views/quoting.ts";
 import { parsedUrl } from "../../core/parsed-url.ts";
+import { z } from "zod";
+import { criteriaProblem } from "../../core/criteria.ts";
+import { displayText } from "../../core/text.ts";
 
 /** Files of the folder are named by the path that the agent knows them by. */
 export function taskOf(
@@ -41,4 +44,40 @@ function placeText(uri: string, cwd: string): string {
   const place = isInside(cwd, path) ? `/workspace/${relative(cwd, path).split(sep).join("/")}` : path;
   if (lines === null) return place;
   return `${place} (lines ${lines[1]} to ${lines[2] ?? lines[1]})`;
+}
+
+export const GOAL_COMMAND: AvailableCommand = {
+  name: "goal",
+  description: "Have a judge check criteria before the run of your next message ends",
+  input: { hint: "one criterion a line; empty: no goal" },
+};
+
+/** The criteria of a prompt that is the command, none if it takes the goal back; `undefined`: it is another prompt. */
+export function goalCommand(text: string): string[] | undefined {
+  const [, given] = /^\/goal(?:\s+([\s\S]*))?$/.exec(text) ?? [undefined, undefined];
+  if (given === undefined && text !== "/goal") return undefined;
+  return (given ?? "")
+    .split("\n")
+    .map((line) => line.trim().replace(/^[-*] +/, ""))
+    .filter((line) => line !== "");
+}
+
+export function goalReply(criteria: readonly string[]): { isTaken: boolean; text: string } {
+  if (criteria.length === 0) return { isTaken: true, text: "The run of your next message has no goal." };
+  const problem = criteriaProblem(criteria);
+  if (problem !== undefined) return { isTaken: false, text: `The goal was not taken. ${problem}` };
+  const list = criteria.map((criterion) => `- ${displayText(criterion)}`).join("\n");
+  const text = `Your next message is the task. Before its run ends, a judge checks:\n${list}`;
+  return { isTaken: true, text };
+}
+
+const Meta = z.looseObject({
+  "deepagent-mcp": z.looseObject({ goal: z.array(z.string()).optional() }).optional(),
+});
+
+/** Reads the goal that a program sends with a prompt; `ok: false`: it has another form. */
+export function goalOf({ _meta }: Pick<PromptRequest, "_meta">) {
+  const read = Meta.safeParse(_meta ?? {});
+  if (read.success) return { ok: true as const, goal: read.data["deepagent-mcp"]?.goal };
+  return { ok: false as const, problem: 'The goal in _meta["deepagent-mcp"].goal must be a list of texts.' };
 }

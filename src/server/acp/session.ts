@@ -5,7 +5,7 @@ import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type OpenQuestion, type Run, type RunView, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";
-import { goalCommand, goalReply } from "./goal.ts";
+import { goalCommand, goalReply } from "./prompt.ts";
 import { type Desk, askPermission, askQuestion, canReply, questionText, replyTo } from "./people.ts";
 import { withAnswer } from "../views/spoken.ts";
 import { RunUpdates, messageOf } from "./updates.ts";

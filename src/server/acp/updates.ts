@@ -1,6 +1,6 @@
 /** Turns the journal of a run into the updates of an editor's session. */
-import { join } from "node:path";
 import type * as acp from "@agentclientprotocol/sdk";
+import { join } from "node:path";
 import { findingText } from "../views/goal-report.ts";
 import { defined } from "../../core/defined.ts";
 import { displayText } from "../../core/text.ts";
@@ -8,7 +8,9 @@ import { type RunEvent, stepOf } from "../../runs/events.ts";
 import type { LiveText } from "../../runs/live-texts.ts";
 import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs/run.ts";
 import { type Said, Spoken } from "../views/spoken.ts";
-import { diffContent, textContent } from "./diffs.ts";
+import type { ToolCallContent } from "@agentclientprotocol/sdk";
+import { diffLines } from "../../core/diff.ts";
+import { fenced } from "../views/quoting.ts";
 
 const KINDS: Readonly<Record<string, acp.ToolKind>> = {
   ls: "read",
@@ -209,3 +211,30 @@ export const messageOf = (
   text: string,
   messageId: string,
 ): acp.SessionUpdate => ({ sessionUpdate, content: { type: "text", text }, messageId });
+
+/** One change for each part of the diff that has all its lines; a diff in which lines are left out, as text. */
+export function diffContent(diff: string, path: string): ToolCallContent[] {
+  const asText = [textContent(fenced(diff, "diff"))];
+  const hunks: { before: string[]; after: string[] }[] = [];
+  for (const { kind, text } of diffLines(diff)) {
+    const hunk = hunks.at(-1);
+    const line = text.slice(1);
+    if (kind === "hunk") hunks.push({ before: [], after: [] });
+    if (kind === "note" && text !== "" && !text.startsWith("\\")) return asText;
+    if (kind === "del" || kind === "context") hunk?.before.push(line);
+    if (kind === "add" || kind === "context") hunk?.after.push(line);
+  }
+  if (hunks.length === 0) return asText;
+  const isNew = diff.startsWith("--- /dev/null\n");
+  return hunks.map(({ before, after }) => ({
+    type: "diff",
+    path,
+    oldText: isNew ? null : before.join("\n"),
+    newText: after.join("\n"),
+  }));
+}
+
+export const textContent = (text: string): ToolCallContent => ({
+  type: "content",
+  content: { type: "text", text },
+});

@@ -203,17 +203,10 @@ export function issuerUnavailable(): OAuthError {
  * Facts about a verified request. The token itself is not passed on. `sha256`: digest of a configured token.
  * `expiresAt`: in seconds since the epoch; a token that does not expire has none.
  */
-export function authInfoOf({
-  principal,
-  scopes,
-  sha256,
-  expiresAt = Number.MAX_SAFE_INTEGER,
-}: {
-  principal: Principal;
-  scopes: readonly string[];
-  sha256?: string;
-  expiresAt?: number;
-}): AuthInfo {
+export function authInfoOf(
+  verified: { principal: Principal; scopes: readonly string[] } & { sha256?: string; expiresAt?: number },
+): AuthInfo {
+  const { principal, scopes, sha256, expiresAt = Number.MAX_SAFE_INTEGER } = verified;
   return { token: "", clientId: principal, scopes: [...scopes], expiresAt, extra: { principal, sha256 } };
 }
 

@@ -14,13 +14,8 @@ import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import {
-  CLOCK_TOLERANCE_SECONDS,
-  type TokenVerifier,
-  holderOf,
-  invalidToken,
-  issuerUnavailable,
-} from "./auth.ts";
+import type { TokenVerifier } from "./auth.ts";
+import { CLOCK_TOLERANCE_SECONDS, holderOf, invalidToken, issuerUnavailable } from "./auth.ts";
 import { bothForms, requestedNames } from "./scope-names.ts";
 
 /** Signatures by private keys only: with a shared secret every verifier could also sign. */

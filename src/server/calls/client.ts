@@ -109,10 +109,7 @@ export function windowFor(
 }
 
 /** Returns the entry that names most of the version. */
-function bestMatch<Entry>(
-  client: ClientName | undefined,
-  entries: Readonly<Record<string, Entry>>,
-): Entry | undefined {
+function bestMatch<Entry>(client: ClientName | undefined, entries: Readonly<Record<string, Entry>>) {
   if (client === undefined) return undefined;
   const { name, version } = client;
   const fitting = Object.keys(entries).filter((key) => {

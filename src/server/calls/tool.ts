@@ -1,19 +1,18 @@
 /** Defines the server's tools, and lists and calls them. */
-import {
-  type McpServer,
-  type RequestId,
-  type ServerContext,
-  type StandardSchemaWithJSON,
-  type ToolAnnotations,
-  isJSONRPCResponse,
-  isJSONRPCResultResponse,
+import type {
+  McpServer,
+  RequestId,
+  ServerContext,
+  StandardSchemaWithJSON,
+  ToolAnnotations,
 } from "@modelcontextprotocol/server";
+import { isJSONRPCResponse, isJSONRPCResultResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import { wellFormed } from "../../core/text.ts";
-import { MAX_TASK, type Run, type Scope, isFinal, waitingIn } from "../../runs/run.ts";
+import { MAX_TASK, type Scope, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../../runs/scopes.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import type { AnswerWays, RunReport } from "../views/run-report.ts";
@@ -24,7 +23,6 @@ import { failureText } from "../contracts/failures.ts";
 import { type Outcome, refused, withNotes } from "./outcome.ts";
 import { toResult } from "./results.ts";
 import type { Revision } from "../contracts/revisions.ts";
-import type { StateCodec } from "./state.ts";
 
 /** Kind of a tool, from which its annotations follow. */
 type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
@@ -66,20 +64,9 @@ export const defineTool = <Input extends z.ZodObject>(tool: ServerTool<Input>): 
 export function registerTool(
   mcp: McpServer,
   tool: ServerTool,
-  {
-    deps,
-    codec,
-    revision,
-    sent,
-    open,
-  }: {
-    deps: ConnectionDeps;
-    codec: StateCodec;
-    revision: () => Revision;
-    sent: SentResults;
-    open: OpenRequests;
-  },
+  connection: Pick<ToolCall, "deps" | "codec" | "open"> & { revision: () => Revision; sent: SentResults },
 ): void {
+  const { deps, codec, revision, sent, open } = connection;
   mcp.registerTool(tool.name, toolListing(tool), async (args, context) => {
     const begunAt = deps.clock();
     const whenSent = sent.of(context);
@@ -98,7 +85,14 @@ export function registerTool(
       refused(failureText(error, { kind: "tool", name: tool.name }, deps)),
     );
     if (outcome.kind === "run" || outcome.kind === "task")
-      whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
+      whenSent(() => {
+        const { id } = outcome.view.run;
+        // If it cannot be stored that the call was answered, an equal task later joins this run and reports so.
+        deps
+          .runs()
+          .then((service) => service.control.answered(id, begunAt))
+          .catch((error: unknown) => deps.logger.warn("call.not_marked_answered", { runId: id, error }));
+      });
     return toResult(outcome, {
       ...(await answerWays(outcome, client, { context, deps, open })),
       picture: client.apps ? await renderPicture(outcome, context, deps) : undefined,
@@ -107,13 +101,6 @@ export function registerTool(
       extend: tool.extend,
     });
   });
-}
-
-/** Marks the call as answered. If that cannot be stored, an equal task later joins this run and reports so. */
-function markAnswered({ id }: Run, begunAt: number, { runs, logger }: ConnectionDeps): void {
-  runs()
-    .then((service) => service.control.answered(id, begunAt))
-    .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
 }
 
 /** Finds the ways to answer a run's requests, and its page until it has ended. */

@@ -1,8 +1,7 @@
 /** Reads JSON-RPC messages of clients. Repairs unambiguous mistakes, and describes all others. */
+import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/server";
 import {
-  type JSONRPCMessage,
   ProtocolErrorCode,
-  type RequestId,
   isInitializeRequest,
   isJSONRPCNotification,
   isJSONRPCRequest,

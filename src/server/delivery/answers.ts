@@ -10,9 +10,8 @@ import { requestText } from "../../tools/check-answer.ts";
 import type { ClientFacts } from "../calls/client.ts";
 import type { Taken } from "../calls/open-requests.ts";
 import { asText } from "../views/quoting.ts";
+import type { FormPlace, PersonRequest } from "../views/request-form.ts";
 import {
-  type FormPlace,
-  type PersonRequest,
   addressOf,
   isWholeInForm,
   readForm,

@@ -25,11 +25,7 @@ export const elicitDelivery: Delivery = async (session) => {
 };
 
 /** Asks until there is an answer. Resolves to false if it is still pending at the end of the attempts. */
-async function askUntilAnswered(
-  session: DeliverySession,
-  waiting: RunRequest,
-  view: RunView,
-): Promise<boolean> {
+async function askUntilAnswered(session: DeliverySession, waiting: RunRequest, view: RunView) {
   const { total } = placeOf(waiting, waitingIn(view));
   let problem: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !isOver(session); attempt += 1) {

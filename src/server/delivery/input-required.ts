@@ -1,14 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { inputResponse } from "@modelcontextprotocol/server";
 import { defined } from "../../core/defined.ts";
-import {
-  type ModelCall,
-  type RunView,
-  type RunRequest,
-  contentOf,
-  isFinal,
-  isQuestion,
-} from "../../runs/run.ts";
+import type { ModelCall, RunView, RunRequest } from "../../runs/run.ts";
+import { contentOf, isFinal, isQuestion } from "../../runs/run.ts";
 import { callDigest } from "../calls/call.ts";
 import { questionKey } from "../calls/open-requests.ts";
 import type { Outcome } from "../calls/outcome.ts";

@@ -124,10 +124,7 @@ export const isOver = ({ context, deps, deadline }: DeliverySession): boolean =>
   context.mcpReq.signal.aborted || deps.monotonic() >= deadline;
 
 /** Resolves after an event that the call may be waiting for, or that asks for its client's model; or at the end. */
-async function nextChange(
-  session: DeliverySession,
-  signal: AbortSignal,
-): Promise<"change" | "model_requested" | "end"> {
+async function nextChange(session: DeliverySession, signal: AbortSignal) {
   const { runs, runId, progress, untilChange } = session;
   for await (const event of runs.watch.events(runId, { after: session.seen, signal })) {
     session.seen = event.seq;
@@ -185,11 +182,7 @@ async function showForm(
 const BY = "elicitation";
 
 /** Resolves when an approval or a question waits for nobody any more. */
-async function whilePending(
-  { runs, runId, seen }: DeliverySession,
-  { id }: RunRequest,
-  signal: AbortSignal,
-): Promise<undefined> {
+async function whilePending({ runs, runId, seen }: DeliverySession, { id }: RunRequest, signal: AbortSignal) {
   for await (const { kind } of runs.watch.events(runId, { after: seen, signal })) {
     if (kind !== "approval_decided" && kind !== "question_answered") continue;
     const view = await runs.read.view(runId);

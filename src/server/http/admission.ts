@@ -208,17 +208,11 @@ export class RateLimit {
  * Checks the tokens of requests. After too many refused tokens an address is served only with tokens that are known to
  * be good; unknown ones are not checked any more. `refusalLimit`: by network.
  */
-export function tokenCheck({
-  authenticator,
-  refusalLimit,
-  refusals,
-  addressOf,
-}: {
-  authenticator: Authenticator;
-  refusalLimit: RateLimit;
-  refusals: Counter;
-  addressOf: AddressOf;
-}): Tokens {
+export function tokenCheck(
+  authenticator: Authenticator,
+  limits: { refusalLimit: RateLimit; refusals: Counter; addressOf: AddressOf },
+): Tokens {
+  const { refusalLimit, refusals, addressOf } = limits;
   const networkOf = (request: IncomingMessage): string => clientNetwork(addressOf(request));
   const wait: Tokens["wait"] = (request) => refusalLimit.wait(networkOf(request));
   const recheck: Tokens["recheck"] = async (request, authorization) => {

@@ -1,6 +1,5 @@
+import type { AuthInfo, JSONRPCRequest } from "@modelcontextprotocol/server";
 import {
-  type AuthInfo,
-  type JSONRPCRequest,
   OAuthError,
   OAuthErrorCode,
   bearerAuthChallengeResponse,

@@ -53,11 +53,7 @@ import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./s
 const MCP_PATH = "/mcp";
 
 /** Routes a request by its path. Except for public documents, identifies the client before it reads anything else. */
-async function route(
-  endpoint: Endpoint,
-  request: AuthenticatedRequest,
-  response: ServerResponse,
-): Promise<void> {
+async function route(endpoint: Endpoint, request: AuthenticatedRequest, response: ServerResponse) {
   const { rateLimit, operations, tokens } = endpoint;
   const { documents, takesRequests = true, agUi } = endpoint.options;
   const path = pathOf(request);
@@ -104,10 +100,7 @@ function sendTooMany(response: ServerResponse, what: string, seconds: number): v
   sendError(response, 429, -32000, `Too many ${what}: try again in ${seconds} s`);
 }
 
-async function taken(
-  request: AuthenticatedRequest,
-  response: ServerResponse,
-): Promise<{ value: unknown } | undefined> {
+async function taken(request: AuthenticatedRequest, response: ServerResponse) {
   if (!isJsonContentType(request.headers["content-type"] ?? null)) {
     sendError(response, 415, -32000, "Unsupported media type: send application/json");
     return undefined;
@@ -320,10 +313,7 @@ function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage
   };
 }
 
-async function openPage(
-  { page }: HttpOptions,
-  { tokens, rateLimit }: Endpoint,
-): Promise<HttpPage | undefined> {
+async function openPage({ page }: HttpOptions, { tokens, rateLimit }: Endpoint) {
   if (page === undefined || tokens === undefined) return undefined;
   const { HttpPage } = await import("./http-page.ts");
   return new HttpPage({ ...page, take: (principal) => rateLimit.take(principal) }, { tokens });
@@ -388,7 +378,7 @@ function createEndpoint(options: HttpOptions) {
   const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
-  const tokens = authenticator && tokenCheck({ authenticator, refusalLimit, refusals, addressOf });
+  const tokens = authenticator && tokenCheck(authenticator, { refusalLimit, refusals, addressOf });
   const limits = { rateLimit, refusalLimit, keepAliveMs };
   return { options, stateless, events, sessions, operations, guard, open, tokens, ...limits };
 }

@@ -21,21 +21,15 @@ export interface OperationsOptions {
 
 /** Answers `/healthz`, `/readyz` and `/metrics`, and keeps the counters. */
 export class Operations {
-  readonly requests = new Counter({
-    name: "deepagent_http_requests_total",
-    help: "Answered HTTP requests by status code.",
-    label: "code",
-  });
-  readonly refusals = new Counter({
-    name: "deepagent_http_auth_refusals_total",
-    help: "Requests that authentication or a missing scope refused, by reason.",
-    label: "reason",
-  });
-  readonly readersCut = new Counter({
-    name: "deepagent_http_readers_cut_total",
-    help: "Connections closed because their client did not read, by reason.",
-    label: "reason",
-  });
+  readonly requests = new Counter("requests_total", "Answered HTTP requests by status code.", "code");
+  readonly refusals = new Counter(
+    "auth_refusals_total",
+    "Requests that authentication or a missing scope refused, by reason.",
+  );
+  readonly readersCut = new Counter(
+    "readers_cut_total",
+    "Connections closed because their client did not read, by reason.",
+  );
   readonly #options: OperationsOptions;
   #asked: { at: number; ready: Promise<boolean> } | undefined;
   /** True: reports the server as not ready, so that load balancers send nothing more, and answers what still comes. */
@@ -113,13 +107,13 @@ interface Metric {
   values: readonly { labels?: Readonly<Record<string, string>>; value: number }[];
 }
 
-/** Counts by the values of one label. */
+/** Counts by the values of one label. `name`: without the beginning that all of them have. */
 export class Counter {
-  readonly #about: Pick<Metric, "name" | "help"> & { label: string };
   readonly #counts = new Map<string, number>();
+  readonly #about: [name: string, help: string, label: string];
 
-  constructor(about: Pick<Metric, "name" | "help"> & { label: string }) {
-    this.#about = about;
+  constructor(name: string, help: string, label = "reason") {
+    this.#about = [`deepagent_http_${name}`, help, label];
   }
 
   count(value: string): void {
@@ -127,10 +121,10 @@ export class Counter {
   }
 
   metric(): Metric {
-    const { label, ...about } = this.#about;
+    const [name, help, label] = this.#about;
     const counts = [...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1));
     const values = counts.map(([value, count]) => ({ labels: { [label]: value }, value: count }));
-    return { ...about, type: "counter", values };
+    return { name, help, type: "counter", values };
   }
 }
 

@@ -8,8 +8,8 @@ import {
   type JSONRPCMessage,
   type JSONRPCRequest,
   type RequestId,
+  type WebStandardStreamableHTTPServerTransportOptions as SessionTransportOptions,
   WebStandardStreamableHTTPServerTransport,
-  type WebStandardStreamableHTTPServerTransportOptions,
   isJSONRPCNotification,
   isJSONRPCRequest,
   isJSONRPCResponse,
@@ -46,14 +46,10 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   #listening = 0;
 
   /** `server`: names this server among those that serve the session. Absent: it is the only one. */
-  constructor({
-    server,
-    eventStore,
-    ...options
-  }: WebStandardStreamableHTTPServerTransportOptions & {
-    server: string | undefined;
-    eventStore: EventStore;
-  }) {
+  constructor(
+    server: string | undefined,
+    { eventStore, ...options }: SessionTransportOptions & { eventStore: EventStore },
+  ) {
     const storeEvent: EventStore["storeEvent"] = async (stream, message) => {
       if (this.#isRestoring) return NO_ID;
       const { id, call } = storingFor.getStore() ?? {};
@@ -121,11 +117,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
    * Serves a request by GET for the rest of a stream whose call nobody answers any more: sends the stored events, and
    * answers the call again. Handlers find the run that the first call started, and repeat the open requests.
    */
-  async serveAgain(
-    request: AuthenticatedRequest,
-    response: ServerResponse,
-    { call, rest }: OpenCall,
-  ): Promise<void> {
+  async serveAgain(request: AuthenticatedRequest, response: ServerResponse, { call, rest }: OpenCall) {
     this.#listen(response);
     await onWeb(async (web) => {
       const headers = new Headers(web.headers);

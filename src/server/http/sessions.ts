@@ -239,8 +239,7 @@ export class Sessions {
       await (await shared?.store)?.end(id);
       await events.forget(id);
     };
-    const transport = new SessionTransport({
-      server: shared?.server,
+    const transport = new SessionTransport(shared?.server, {
       sessionIdGenerator: () => id,
       keepAliveMs,
       retryInterval: 1000,

@@ -1,4 +1,5 @@
-import { type McpRequestContext, McpServer } from "@modelcontextprotocol/server";
+import type { McpRequestContext, JSONRPCMessage } from "@modelcontextprotocol/server";
+import { McpServer, ProtocolErrorCode, isJSONRPCErrorResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { demandScope } from "../../runs/scopes.ts";
 import { holderFor } from "../auth/auth.ts";
@@ -10,10 +11,10 @@ import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
 import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
-import { rewriteErrors } from "./error-answers.ts";
-import { revisionOf } from "../contracts/revisions.ts";
+import { type Revision, revisionOf } from "../contracts/revisions.ts";
 import { createStateCodec } from "../calls/state.ts";
 import { SentResults, registerTool } from "../calls/tool.ts";
+import { memberOf, parsedJson } from "../../core/unknown.ts";
 
 /** Makes MCP server instances: their tools, prompts, resources and extensions. */
 
@@ -126,3 +127,44 @@ function registerPrompts(mcp: McpServer): void {
     },
   );
 }
+
+export function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
+  const connect = mcp.server.connect.bind(mcp.server);
+  mcp.server.connect = async (transport) => {
+    const send = transport.send.bind(transport);
+    transport.send = async (message, options) => send(rewritten(message, errorCodes), options);
+    await connect(transport);
+  };
+}
+
+function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSONRPCMessage {
+  if (!isJSONRPCErrorResponse(message)) return message;
+  const { error } = message;
+  // The SDK sends the code of the latest revision in all of them.
+  if (error.message.startsWith("Resource not found") && memberOf(error.data, "uri") !== undefined)
+    return { ...message, error: { ...error, code: codes.resourceNotFound } };
+  const problem = paramsProblem(error.message);
+  if (problem === undefined) return message;
+  return {
+    ...message,
+    error: { code: ProtocolErrorCode.InvalidParams, message: `Invalid params: ${problem}` },
+  };
+}
+
+/**
+ * Describes a problem in one of zod's lists. The SDK shows such lists unchanged, and takes most of them for failures
+ * of the server. Returns undefined if the text is not a list about the params of a request.
+ */
+export function paramsProblem(text: string): string | undefined {
+  const at = text.indexOf("[");
+  if (!/^(?:Invalid .{0,100})?$/.test(text.slice(0, Math.max(0, at)))) return undefined;
+  const problems = PROBLEMS.safeParse(parsedJson(text.slice(at))).data ?? [];
+  const problem = problems.find(({ path: [first] }) => first === "params");
+  if (problem === undefined) return undefined;
+  const name = problem.path.slice(1).join(".") || "params";
+  const words = problem.message.replace("Invalid input: ", "").replace("record", "object");
+  return `${name}: ${words.replace(", received undefined", ", but it is missing")}`;
+}
+
+/** Problems as zod lists them. */
+const PROBLEMS = z.array(z.object({ path: z.array(z.union([z.string(), z.number()])), message: z.string() }));

@@ -107,11 +107,7 @@ class Changes implements ResourceChanges {
   }
 
   /** Does `work` until it ends; while storage cannot be read, tries `again`. Never throws. */
-  async #persist(
-    failed: string,
-    signal: AbortSignal,
-    work: (again: boolean) => Promise<void>,
-  ): Promise<void> {
+  async #persist(failed: string, signal: AbortSignal, work: (again: boolean) => Promise<void>) {
     for (let again = false; !signal.aborted; again = true) {
       try {
         return await work(again);

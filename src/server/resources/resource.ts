@@ -1,12 +1,10 @@
 /** Defines the server's resources, and registers and lists them. */
+import type { McpServer, Resource, Variables } from "@modelcontextprotocol/server";
 import {
-  type McpServer,
   ProtocolError,
   ProtocolErrorCode,
-  type Resource,
   ResourceNotFoundError,
   ResourceTemplate,
-  type Variables,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Principal } from "../../runs/run.ts";

@@ -1,13 +1,10 @@
 /** Serves MCP over standard input and output. */
 import type { EventEmitter } from "node:events";
 import { Readable, type Writable } from "node:stream";
+import type { JSONRPCMessage, McpServerFactory, RequestId, Transport } from "@modelcontextprotocol/server";
 import {
-  type JSONRPCMessage,
-  type McpServerFactory,
   PROTOCOL_VERSION_META_KEY,
   ProtocolErrorCode,
-  type RequestId,
-  type Transport,
   isInitializeRequest,
   isJSONRPCRequest,
   isJSONRPCResultResponse,

@@ -9,11 +9,7 @@ export class PassingWrites {
   readonly #places = new Set<string>();
 
   /** `writes`: to a checkpoint, with or without their tasks. */
-  note(
-    graph: GraphAddress,
-    checkpoint: string,
-    writes: readonly (readonly unknown[] | PendingWrite)[],
-  ): void {
+  note(graph: GraphAddress, checkpoint: string, writes: readonly (readonly unknown[] | PendingWrite)[]) {
     if (writes.some((write) => write.includes(PASSING))) this.#places.add(checkpointKey(graph, checkpoint));
   }
 

@@ -240,13 +240,9 @@ export class StoredMemories extends BaseStore implements MemoryStore {
    */
   async itemsBetween(
     namespace: string[],
-    {
-      from,
-      to,
-      limit,
-      containing,
-    }: { from: string; to: string; limit: number; containing?: readonly string[] },
+    page: { from: string; to: string; limit: number; containing?: readonly string[] },
   ): Promise<Item[]> {
+    const { from, to, limit, containing } = page;
     // JSON escapes half of a character only where the other half is missing.
     const texts = containing?.every((text) => text.isWellFormed()) === true ? containing : [];
     const encoded = encodeNamespace(namespace);
@@ -257,12 +253,9 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const read = texts.length === 0 ? this.#pages.listed : this.#pages.containing(texts);
     const most = boundedCount(limit);
     const rows: ItemRow[] = [];
-    for await (const page of readPages(
-      read,
-      { ...stretch, now: this.#clock() },
-      { start: isBehind ? ">" : ">=", most },
-    )) {
-      rows.push(...page);
+    const bounds = { start: isBehind ? (">" as const) : (">=" as const), most };
+    for await (const some of readPages(read, { ...stretch, now: this.#clock() }, bounds)) {
+      rows.push(...some);
       if (rows.length >= most) break;
     }
     const found = rows.slice(0, most);
@@ -281,7 +274,10 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const pages =
       query === ""
         ? readPages(this.#pages.listed, { ...rangeStretch(range), now: this.#clock() }, { most: wanted })
-        : this.#rankedPages(await this.#ranked(range, query, wanted));
+        : this.#rankedPages(
+            (await this.#database.byMeaning?.(range, query, this.#clock())) ??
+              (await this.#byWords(range, query, wanted)),
+          );
     const found: (ItemRow & Pick<Ranked, "score">)[] = [];
     let skipped = 0;
     for await (const page of pages) {
@@ -312,19 +308,9 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     }
   }
 
-  async #byIds<Row extends { id: number }>(
-    sql: string,
-    items: readonly Pick<Ranked, "id">[],
-  ): Promise<Map<number, Row>> {
+  async #byIds<Row extends { id: number }>(sql: string, items: readonly Pick<Ranked, "id">[]) {
     const rows = await this.#read<Row>(sql, { ids: idList(items) });
     return new Map(rows.map((row) => [row.id, row]));
-  }
-
-  /** Returns the matches of a query, best first. */
-  async #ranked(range: NamespaceRange, query: string, limit: number): Promise<readonly Ranked[]> {
-    return (
-      (await this.#database.byMeaning?.(range, query, this.#clock())) ?? this.#byWords(range, query, limit)
-    );
   }
 
   /** The items with any word of the query. If no item has one, those with all of its words inside of others. */
@@ -370,13 +356,10 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     return hits;
   }
 
-  override async listNamespaces({
-    prefix,
-    suffix,
-    limit = 100,
-    offset = 0,
-    ...depth
-  }: Parameters<BaseStore["listNamespaces"]>[0] = {}): Promise<string[][]> {
+  override async listNamespaces(
+    wanted: Parameters<BaseStore["listNamespaces"]>[0] = {},
+  ): Promise<string[][]> {
+    const { prefix, suffix, limit = 100, offset = 0, ...depth } = wanted;
     const matchConditions: MatchCondition[] = [];
     if (prefix) matchConditions.push({ matchType: "prefix", path: prefix });
     if (suffix) matchConditions.push({ matchType: "suffix", path: suffix });
@@ -405,10 +388,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   }
 
   /** Starts the lifetime of items that were read again. A failure to write this does not fail the read. */
-  async #refresh(
-    rows: readonly Pick<ItemRow, "id" | "ttl">[],
-    wanted = this.#ttl.refreshOnRead ?? true,
-  ): Promise<void> {
+  async #refresh(rows: readonly Pick<ItemRow, "id" | "ttl">[], wanted = this.#ttl.refreshOnRead ?? true) {
     const limited = wanted ? rows.filter(({ ttl }) => ttl !== null) : [];
     if (limited.length === 0) return;
     const values = { now: this.#clock(), ids: idList(limited) };

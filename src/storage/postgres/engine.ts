@@ -3,7 +3,6 @@ import type { Pool, PoolClient } from "pg";
 import { byValue } from "../../core/by-identity.ts";
 import { inPostgres } from "../sql/dialects.ts";
 import type { StatementResult, Engine, Statement, Steps } from "../sql/steps.ts";
-import type { Access } from "./access.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
 /** Maximum number of attempts for a transaction that conflicted with another. */
@@ -116,10 +115,7 @@ function answerTo(access: Access, statement: Statement): Promise<StatementResult
   });
 }
 
-async function sendStatement(
-  connection: Pool | PoolClient,
-  { sql, values }: Statement,
-): Promise<StatementResult> {
+async function sendStatement(connection: Pool | PoolClient, { sql, values }: Statement) {
   const { names, ...statement } = prepared(sql);
   const sent = names.map((one) => sendable(values[one] ?? null));
   const { rows, rowCount } = await connection.query<object>({ ...statement, values: sent });
@@ -136,3 +132,36 @@ let named = 0;
 
 /** A statement with the name by which each connection knows it after the first time. */
 const prepared = byValue((sql: string) => ({ name: `deepagent_${named++}`, ...inPostgres(sql) }));
+
+/** Connections, and how transactions on them are confined. Without a role nobody is. */
+export class Access {
+  readonly pool: Pool;
+  /** The statement that confines a transaction, once it has begun. Absent: this access is the server's own. */
+  readonly confinement: string | undefined;
+  readonly #role: string | undefined;
+
+  constructor(pool: Pool, role?: string, confinement?: string) {
+    this.pool = pool;
+    this.#role = role;
+    this.confinement = confinement;
+  }
+
+  /** Sees and changes runs and threads of the principal alone. */
+  of(principal: string): Access {
+    return this.#where("principal", principal);
+  }
+
+  /** Sees and changes memories at and below the encoded namespace alone. */
+  within(namespace: string): Access {
+    return this.#where("namespace", namespace);
+  }
+
+  #where(setting: string, value: string): Access {
+    if (this.#role === undefined) return this;
+    // A hexadecimal value, because it has to be a part of the text: parameters need a statement of their own.
+    const hex = Buffer.from(value.replaceAll("\0", "\ufffd")).toString("hex");
+    const text = `convert_from(decode('${hex}', 'hex'), 'UTF8')`;
+    const confinement = `SELECT set_config('role', '${this.#role}', true), set_config('deepagent.${setting}', ${text}, true)`;
+    return new Access(this.pool, this.#role, confinement);
+  }
+}

@@ -1,7 +1,7 @@
 /** Connections to a Postgres schema of ours. */
 import type { Client, PoolConfig } from "pg";
 import { ConfigurationError, codeOf } from "../../core/errors.ts";
-import { Access } from "./access.ts";
+import { Access } from "./engine.ts";
 import { postgresError } from "./errors.ts";
 import { migratePostgres } from "./schema.ts";
 import { buildWall } from "./wall.ts";

@@ -1,8 +1,7 @@
 /** Limits of requests that all servers on one Postgres count together. */
 import type { RateStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sql/migration.ts";
-import type { Access } from "./access.ts";
-import { NOW, query, sendable } from "./engine.ts";
+import { type Access, NOW, query, sendable } from "./engine.ts";
 
 export const POSTGRES_RATES: readonly Migration[] = [
   {

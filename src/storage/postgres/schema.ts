@@ -1,11 +1,10 @@
 /** The tables of runs in Postgres: those of SQLite, with the types and the triggers of Postgres. */
-import type { Pool, PoolClient } from "pg";
+import type { Pool } from "pg";
 import { StorageError } from "../../core/errors.ts";
 import { type Migration, readMigrations } from "../sql/migration.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import checkpoints from "./checkpoints/tables.sql" with { type: "text" };
-import type { Access } from "./access.ts";
-import { query, unhurried } from "./engine.ts";
+import { type Access, query, unhurried } from "./engine.ts";
 import memories from "./memories/tables.sql" with { type: "text" };
 import { POSTGRES_RATES } from "./rates.ts";
 import { POSTGRES_SESSIONS } from "./sessions.ts";
@@ -57,43 +56,32 @@ export async function migratePostgres(pool: Pool, schema: string): Promise<void>
     const found = await client.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
     // A role that owns its schema may not create others, and `IF NOT EXISTS` asks for that right first.
     if (found.rowCount === 0) await client.query(`CREATE SCHEMA ${schema}`);
-    for (const [component, migrations] of COMPONENTS) await bringUp(client, component, migrations);
+    await client.query(`
+CREATE TABLE IF NOT EXISTS schema_versions (component TEXT PRIMARY KEY, version BIGINT NOT NULL);
+CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;`);
+    for (const [component, migrations] of COMPONENTS) {
+      const sql = "SELECT version FROM schema_versions WHERE component = $1";
+      const version = (await client.query<{ version: number }>(sql, [component])).rows[0]?.version ?? 0;
+      if (version > migrations.length) {
+        const message = `The Postgres schema was written by a newer version of this program. Update this server.`;
+        throw new StorageError("storage_newer", message);
+      }
+      for (const { version: next, sql: step } of migrations.slice(version)) {
+        await client.query(unhurried(step));
+        await client.query(
+          `INSERT INTO schema_versions (component, version) VALUES ($1, $2)
+       ON CONFLICT (component) DO UPDATE SET version = excluded.version`,
+          [component, next],
+        );
+      }
+    }
     await client.query("COMMIT");
   } catch (thrown) {
     await client.query("ROLLBACK").catch(() => undefined);
     throw thrown;
   } finally {
     client.release();
-  }
-}
-
-async function bringUp(
-  client: PoolClient,
-  component: string,
-  migrations: readonly Migration[],
-): Promise<void> {
-  await client.query(
-    "CREATE TABLE IF NOT EXISTS schema_versions (component TEXT PRIMARY KEY, version BIGINT NOT NULL)",
-  );
-  const found = await client.query<{ version: number }>(
-    "SELECT version FROM schema_versions WHERE component = $1",
-    [component],
-  );
-  const version = found.rows[0]?.version ?? 0;
-  if (version > migrations.length) {
-    const message = `The Postgres schema was written by a newer version of this program. Update this server.`;
-    throw new StorageError("storage_newer", message);
-  }
-  await client.query(`
-CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;`);
-  for (const { version: next, sql } of migrations.slice(version)) {
-    await client.query(unhurried(sql));
-    await client.query(
-      `INSERT INTO schema_versions (component, version) VALUES ($1, $2)
-       ON CONFLICT (component) DO UPDATE SET version = excluded.version`,
-      [component, next],
-    );
   }
 }
 

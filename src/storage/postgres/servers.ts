@@ -2,8 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../core/logger.ts";
 import type { Migration } from "../sql/migration.ts";
-import type { Access } from "./access.ts";
-import { NOW, query } from "./engine.ts";
+import { type Access, NOW, query } from "./engine.ts";
 
 /** `number` is the order in which they came. `seen_at` is in milliseconds, by the clock of Postgres. */
 const SERVER_TABLES = `

@@ -2,8 +2,7 @@
 import type { NewSession, OpenedSession, SessionStore, StoredSession } from "../../runs/server-ports.ts";
 import { type Steps, all, change } from "../sql/steps.ts";
 import type { Migration } from "../sql/migration.ts";
-import type { Access } from "./access.ts";
-import { NOW, postgresEngine, query } from "./engine.ts";
+import { type Access, NOW, postgresEngine, query } from "./engine.ts";
 
 export const POSTGRES_SESSIONS: readonly Migration[] = [
   {

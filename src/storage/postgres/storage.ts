@@ -3,15 +3,14 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { storedRuns } from "../sql/repository.ts";
 import type { AgentStorage, SharedStorage } from "../storage.ts";
-import type { Access } from "./access.ts";
-import { NOW, postgresEngine, query, translated } from "./engine.ts";
+import { type Access, NOW, postgresEngine, query, translated } from "./engine.ts";
 import { type ObjectPlace, LargeObjects, assertPlace, sweepObjects } from "./checkpoints/objects.ts";
 import { assertWritable, prune, storedBytes } from "./housekeeping.ts";
 import { ChangeNews } from "./news.ts";
 import { type PostgresOptions, openPool } from "./pool.ts";
 import { rateStore } from "./rates.ts";
-import { isNewer } from "./schema.ts";
 import { sessionStore } from "./sessions.ts";
+import { isNewer } from "./schema.ts";
 import { serverList } from "./servers.ts";
 import { secret, streamStore } from "./streams.ts";
 
@@ -19,11 +18,10 @@ import { secret, streamStore } from "./streams.ts";
 const ASK_MS = 10_000;
 
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */
-export async function openPostgres({
-  logger,
-  largeValues,
-  ...options
-}: PostgresOptions & { logger: Logger; largeValues?: ObjectPlace | undefined }): Promise<SharedStorage> {
+export async function openPostgres(
+  given: PostgresOptions & { logger: Logger; largeValues?: ObjectPlace | undefined },
+): Promise<SharedStorage> {
+  const { logger, largeValues, ...options } = given;
   const { access, schema, newClient } = await openPool(options);
   const { pool } = access;
   const news = new ChangeNews(pool, newClient, schema);

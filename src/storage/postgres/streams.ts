@@ -3,8 +3,7 @@ import { randomBytes } from "node:crypto";
 import { KeyedLock } from "../../core/concurrency.ts";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sql/migration.ts";
-import type { Access } from "./access.ts";
-import { query } from "./engine.ts";
+import { type Access, query } from "./engine.ts";
 
 const STREAM_TABLES = `
 CREATE TABLE stream_events (

@@ -14,19 +14,18 @@ import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import { oneLine } from "../../core/text.ts";
-import { childId } from "../../runs/children.ts";
+import { childId, wake } from "./child-reports.ts";
 import { entryOf, messageEntry, stepOf } from "../../runs/events.ts";
 import type { Lease } from "../../runs/ports.ts";
 import { type Principal, breakOff, isFinal } from "../../runs/run.ts";
-import { wake } from "./child-reports.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
+import * as requests from "./requests.ts";
 import { NANOS, type RunRow, askerOf, toRun } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, all, change, exists, first, insert, send } from "./steps.ts";
 import { addThread, beginCopy, begunAt, takeCopy } from "./threads.ts";
-import { withdraw } from "./withdraw.ts";
 
 /** Most children of a run that are open at a time. */
 const MOST_OPEN = 32;
@@ -101,7 +100,7 @@ function* cancel(parent: string, id: string, reason: string, now: number): Steps
   if (row === undefined) return undefined;
   const seen = yield* view(row);
   if (isFinal(row.status)) return seen;
-  yield* withdraw(askerOf(row), "end of the run", now);
+  yield* requests.withdraw(askerOf(row), "end of the run", now);
   yield* status.updateOpen(parent, now);
   yield* status.end(id, breakOff(row.status, "cancelled"), { now, cancelReason: reason });
   return seen;

@@ -2,7 +2,7 @@
 import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
-import { type JournalEntry, type RunEffect, type RunEvent, isRepeat } from "../../runs/events.ts";
+import type { JournalEntry, RunEvent } from "../../runs/events.ts";
 import { type Lease, LeaseLostError, type RecentEvents } from "../../runs/ports.ts";
 import { columnValues } from "./columns.ts";
 import * as leases from "./leases.ts";
@@ -10,6 +10,16 @@ import { type EventRow, NANOS, toEvent } from "./rows.ts";
 import { type Steps, all, first, insert, send } from "./steps.ts";
 
 type Subject = Pick<EventRow, "kind" | "data">;
+
+/**
+ * True if `entry` repeats `latest`, the newest journalled event of the same identity. A call that starts again after
+ * its end does not count as a repeat: some providers use a call id twice, and after a crash a call whose end was not
+ * checkpointed does run again.
+ */
+export function isRepeat(entry: JournalEntry, latest: Subject): boolean {
+  if (entry.recalled === true) return true;
+  return entry.kind === "todos" ? latest.data === toJson(entry.data) : latest.kind === entry.kind;
+}
 
 /** The newest event of each identity that was stored under a lease. */
 class Known {
@@ -92,7 +102,7 @@ export function* add(lease: Lease, entries: readonly JournalEntry[], now: number
 
 function sumEffects(entries: readonly JournalEntry[]) {
   const effects = entries.flatMap(({ effect = [] }) => effect);
-  const sum = (part: (effect: RunEffect) => number | boolean): number =>
+  const sum = (part: (effect: (typeof effects)[number]) => number | boolean): number =>
     effects.reduce((total, effect) => total + Number(part(effect)), 0);
   const todos = effects.findLast((effect) => effect.todos !== undefined)?.todos;
   return {

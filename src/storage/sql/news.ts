@@ -9,14 +9,14 @@ import type {
   Unreachable,
   WaitingNews,
 } from "../../runs/news.ts";
-import { newsOf, targetOf } from "../../runs/news.ts";
+import { targetOf } from "../../runs/news.ts";
 import { readFields } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { all, change, count, first, insert, ofPrincipal, ofServer } from "./steps.ts";
 import * as subscriptions from "./subscriptions.ts";
-import { NAMED_EVENT, type NamedEventRow, toNews } from "./subscriptions.ts";
+import { NAMED_EVENT, type NamedEventRow, newsOf, toNews } from "./subscriptions.ts";
 
 interface NewsRow {
   number: number;

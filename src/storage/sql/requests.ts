@@ -3,9 +3,11 @@ import type { QuestionReply } from "../../agent/agent.ts";
 import { defined } from "../../core/defined.ts";
 import { fromJson, toJson } from "../../core/json.ts";
 import { NewestOf } from "../../core/newest-of.ts";
+import { answeredEntry } from "../../runs/asked-events.ts";
 import { type PendingRequest, type Principal, type RunRequest, contentOf } from "../../runs/run.ts";
 import type { Answer, Decision } from "../../tools/request.ts";
 import { columnValues } from "./columns.ts";
+import * as journal from "./journal.ts";
 import { ASKED, type Asker, CALL, IS_OF_PRINCIPAL, type RequestRow, toRequest } from "./rows.ts";
 import { type Statement, type Steps, all, change, count, first, insert } from "./steps.ts";
 
@@ -134,36 +136,42 @@ export const expired = (now: number): Steps<(RequestRow & { principal: Principal
     { now },
   );
 
-/** Withdraws the pending requests, except for the interrupts that are still open; returns the withdrawn ones. */
-export function withdraw(
-  whose: Asker,
-  now: number,
-  openInterrupts: readonly string[] = [],
-): Steps<RequestRow[]> {
+/** Withdraws pending requests, but for open interrupts. Belongs into the transaction of that change. */
+export function* withdraw(whose: Asker, by: string, now: number, openInterrupts: readonly string[] = []) {
   const { condition, values } = ofAsker(whose);
-  return all<RequestRow>(
-    `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
-     WHERE ${condition} AND delivered = 0 AND status = 'pending'
-       AND interrupt_id NOT IN (SELECT value FROM json_each(@open)) RETURNING *`,
-    { ...values, now, open: JSON.stringify(openInterrupts) },
+  const isOpen = `${condition} AND delivered = 0
+       AND interrupt_id NOT IN (SELECT value FROM json_each(@open))`;
+  yield* withdrawWhere(
+    isOpen,
+    { ...values, open: JSON.stringify(openInterrupts) },
+    { root: whose.root, by, now },
   );
+}
+
+/** Withdraws those pending requests that meet a condition, with an event for each. */
+function* withdrawWhere(
+  condition: string,
+  values: Statement["values"],
+  { root, by, now }: { root: string; by: string; now: number },
+): Steps<void> {
+  const withdrawn = yield* all<RequestRow>(
+    `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
+     WHERE ${condition} AND status = 'pending' RETURNING *`,
+    { ...values, now },
+  );
+  for (const row of withdrawn) yield* journal.append(root, answeredEntry(toRequest(row), undefined, by), now);
 }
 
 /** Ids of questions of calls at work begin so: no interrupt waits for their answers. */
 const HELD = "held_%";
 
-/** Ends a question of a call at work, or all of them; returns the unanswered ones. */
-export function* endHeld(whose: Asker, id: string | undefined, now: number): Steps<RequestRow[]> {
+/** Ends the held question of this id, or all of them; `by` withdraws those that nobody has answered. */
+export function* endHeld(whose: Asker, id: string | undefined, by: string, now: number): Steps<void> {
   const { condition, values } = ofAsker(whose);
   const isOne = `${condition} AND id LIKE '${HELD}'${id === undefined ? "" : " AND id = @id"}`;
   const which = { ...values, ...defined({ id }) };
-  const withdrawn = yield* all<RequestRow>(
-    `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
-     WHERE ${isOne} AND status = 'pending' RETURNING *`,
-    { ...which, now },
-  );
+  yield* withdrawWhere(isOne, which, { root: whose.root, by, now });
   yield* change(`UPDATE questions SET delivered = 1 WHERE ${isOne} AND delivered = 0`, which);
-  return withdrawn;
 }
 
 /** Answers the agent has not taken in yet; an interrupt counts once all its calls are decided. */

@@ -1,10 +1,10 @@
 /** Rows of the run tables, and the objects that are read from them. */
 import type { AgentPath } from "../../agent/agent.ts";
 import type { RunLimits } from "../../runs/choices.ts";
-import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
+import { type RunEvent, isEvent } from "../../runs/events.ts";
 import type {
   Approval,
-  FailureReason,
+  FailureDetails,
   OpenQuestion,
   Run,
   RunHead,
@@ -56,7 +56,7 @@ export interface RunRow {
   answer: string | null;
   structured: Json<unknown> | null;
   stop_reason: string | null;
-  failure_reason: FailureReason | null;
+  failure_reason: FailureDetails["reason"] | null;
   failure_message: string | null;
   cancel_reason: string | null;
   last_seq: number;
@@ -110,7 +110,7 @@ export interface EventRow {
   seq: number;
   time: number;
   agent: Json<AgentPath>;
-  kind: RunEventKind;
+  kind: RunEvent["kind"];
   data: Json<RunEvent["data"]>;
 }
 

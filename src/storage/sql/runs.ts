@@ -12,12 +12,12 @@ import { cancelChildren } from "./children.ts";
 import { columnValues } from "./columns.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
+import * as requests from "./requests.ts";
 import type { HeadRow, RunRow, SummaryRow } from "./rows.ts";
 import { HEAD_COLUMNS, SUMMARY_COLUMNS, toRun, toRunHead, toSummary, treeOf } from "./rows.ts";
 import { lockParent } from "./leases.ts";
 import * as status from "./status.ts";
 import { addThread, begunAt, takeCopy } from "./threads.ts";
-import { withdraw } from "./withdraw.ts";
 import type { Statement, Steps } from "./steps.ts";
 import { all, change, count, exists, first, insert, lockPrincipal } from "./steps.ts";
 
@@ -244,7 +244,11 @@ export function* cancel(
   const run = yield* getToChange(principal, runId);
   if (run === undefined || isFinal(run.status)) return run && { run, ended: true, children: [] };
   let children: string[] = [];
-  yield* withdraw(treeOf({ id: runId, parent_id: run.parent?.runId ?? null }), "end of the run", now);
+  yield* requests.withdraw(
+    treeOf({ id: runId, parent_id: run.parent?.runId ?? null }),
+    "end of the run",
+    now,
+  );
   if (run.parent === undefined) {
     children = yield* cancelChildren(runId, reason, now);
     yield* journal.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);

@@ -60,7 +60,17 @@ export async function search(
     const sql = "SELECT number FROM runs WHERE id = @id AND principal = @principal";
     return (yield* first<{ number: number }>(sql, { id: before, principal }))?.number ?? NEWEST;
   });
-  const collect = (next: (page: NumberPage) => Steps<Window>) => collected(engine, { from, limit }, next);
+  const collect = async (next: (page: NumberPage) => Steps<Window>): Promise<FoundRow[]> => {
+    const found: FoundRow[] = [];
+    for (let below: number | undefined = from; below !== undefined && found.length < limit;) {
+      const page: NumberPage = { before: below, limit: limit - found.length };
+      const window: Window = await engine.read(() => next(page));
+      found.push(...window.rows);
+      below = window.next;
+      if (below !== undefined) await ownTurn();
+    }
+    return found;
+  };
   const read = (size: number, place: string) =>
     collect((page) => readNext(size, `${place} AND number < @before`, isFound, { ...values, ...page }));
   const proposals = index && (await engine.read(() => index.proposals(text)));
@@ -105,22 +115,6 @@ function searchConditions(principal: Principal, filter: RunSearch["filter"]) {
 const containing = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 type NumberPage = Readonly<Record<"before" | "limit", number>>;
 type Values = Statement["values"];
-
-async function collected(
-  engine: Engine,
-  { from, limit }: { from: number; limit: number },
-  next: (page: NumberPage) => Steps<Window>,
-): Promise<FoundRow[]> {
-  const found: FoundRow[] = [];
-  for (let before: number | undefined = from; before !== undefined && found.length < limit;) {
-    const page: NumberPage = { before, limit: limit - found.length };
-    const window: Window = await engine.read(() => next(page));
-    found.push(...window.rows);
-    before = window.next;
-    if (before !== undefined) await ownTurn();
-  }
-  return found;
-}
 
 /** Reads the texts of the next `size` runs of `place`, which is a table with a condition. */
 function* readNext(size: number, place: string, isFound: string, values: Values): Steps<Window> {

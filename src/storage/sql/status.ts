@@ -1,6 +1,6 @@
 /** The only writer of `runs.status`: takes legal transitions alone, and each only from the status it starts at. */
 import type { EarlierEnd } from "../../agent/agent.ts";
-import { type FailureDetails, type OpenStatus, type Transition, isFinal, settle } from "../../runs/run.ts";
+import { type FailureDetails, type OpenStatus, type Transition, isFinal } from "../../runs/run.ts";
 import { revokeGrants } from "./grants.ts";
 import { reportEnd } from "./child-reports.ts";
 import { columnValues } from "./columns.ts";
@@ -49,6 +49,13 @@ export function* update(
   const sql = "UPDATE runs SET status = @to, updated_at = @now WHERE id = @id AND status = @from";
   if ((yield* change(sql, { id: runId, ...transition, now })) !== 1) throw notFrom(runId, transition);
   return status === "working" ? "input_required" : "working";
+}
+
+/** The change of an open run's status that its number of open questions requires; `undefined`: none. */
+export function settle(status: OpenStatus, pending: number): Transition | undefined {
+  if (status === "working" && pending > 0) return { from: "working", to: "input_required" };
+  if (status === "input_required" && pending === 0) return { from: "input_required", to: "working" };
+  return undefined;
 }
 
 /** Updates the status of a run that may have ended; then nothing changes. */

@@ -1,15 +1,37 @@
 /** Clients that are sent events, and events that clients ask for, over any engine. */
-import type { EventType, News, OccurrenceQuery, RunNews, Subscription } from "../../runs/news.ts";
-import { KINDS, newsId, targetOf } from "../../runs/news.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import type { EventType, News, NewsType, OccurrenceQuery, RunNews, Subscription } from "../../runs/news.ts";
+import { NEWS_TYPES, targetOf } from "../../runs/news.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
-import type { Principal } from "../../runs/run.ts";
+import { type Principal, isLimit } from "../../runs/run.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";
 import { type Steps, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
 
 const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at, created_at, credential";
+
+/** Kinds of journal events for each type. Of `budget.reached` only those of runs with a reason why they stopped. */
+const KINDS_OF_NEWS: Readonly<Record<EventType, readonly RunEvent["kind"][]>> = {
+  "run.finished": ["run_completed"],
+  "run.failed": ["run_failed"],
+  "question.asked": ["question_asked"],
+  "approval.requested": ["approval_requested"],
+  "budget.reached": ["run_completed"],
+  "run.progress": ["todos", "subagent_started", "subagent_finished"],
+};
+
+export const newsOf = ({ kind, data }: Pick<RunEvent, "kind" | "data">): readonly NewsType[] =>
+  NEWS_TYPES.filter(
+    (type) =>
+      KINDS_OF_NEWS[type].includes(kind) &&
+      (type !== "budget.reached" ||
+        ("stopReason" in data && data.stopReason !== undefined && isLimit(data.stopReason))),
+  );
+
+export const newsId = (runId: string, seq: number, type: EventType): string =>
+  `${runId}_${seq}_${type.replace(".", "_")}`;
 
 export type NamedEventRow = EventRow & Pick<RunRow, "thread_id" | "name" | "task" | "schedule_name">;
 
@@ -40,7 +62,7 @@ function wanted(principal: Principal, { type, runId, since, limit }: OccurrenceQ
   return {
     sql: `FROM run_events AS e INDEXED BY run_events_news JOIN runs AS r ON r.id = e.run_id
       WHERE ${conditions.join(" AND ")}`,
-    values: { principal, since, limit, kinds: toJson(KINDS[type]), ...defined({ run_id: runId }) },
+    values: { principal, since, limit, kinds: toJson(KINDS_OF_NEWS[type]), ...defined({ run_id: runId }) },
   };
 }
 

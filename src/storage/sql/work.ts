@@ -27,8 +27,7 @@ import * as models from "./model-requests.ts";
 import * as news from "./news.ts";
 import * as requests from "./requests.ts";
 import { storedReviews } from "./reviews.ts";
-import { withdraw } from "./withdraw.ts";
-import { type Asker, askerOf, rootOf, toRequest, treeOf } from "./rows.ts";
+import { type Asker, askerOf, rootOf, treeOf } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
@@ -49,7 +48,7 @@ function* withdrawOf(whose: Asker, agent: AgentPath, now: number): Steps<boolean
   const asked = yield* requests.ofRun(root);
   const others = asked.filter((request) => !isWithin(agent, request.agent));
   if (others.length === asked.length) return false;
-  yield* withdraw(
+  yield* requests.withdraw(
     whose,
     "agent",
     now,
@@ -66,7 +65,7 @@ export function* fail(
 ): Steps<string[]> {
   let cancelled: string[] = [];
   const row = yield* leases.heldToChange(lease);
-  yield* withdraw(treeOf(row), "end of the run", now);
+  yield* requests.withdraw(treeOf(row), "end of the run", now);
   if (row.parent_id === null) {
     cancelled = yield* cancelChildren(row.id, "The run that started it failed.", now);
     yield* news.append(row, { kind: "run_failed", agent: [], data: failure }, { now, rules });
@@ -74,14 +73,6 @@ export function* fail(
   yield* status.end(row.id, breakOff(row.status, "failed"), { now, failure });
   yield* leases.release(lease);
   return cancelled;
-}
-
-/** Ends the held question of this id, or all of them; `by` withdraws those that nobody has answered. */
-function* endHeld(row: leases.OpenRunRow, id: string | undefined, by: string, now: number): Steps<void> {
-  for (const one of yield* requests.endHeld(askerOf(row), id, now)) {
-    yield* journal.append(rootOf(row), answeredEntry(toRequest(one), undefined, by), now);
-  }
-  yield* status.update(row, now);
 }
 
 /** A run that starts a minute or more after its schedule's time. */
@@ -143,13 +134,17 @@ export class StoredWork implements WorkLog {
 
   takeHeld: WorkLog["takeHeld"] = (lease, questionId, now) =>
     this.#write(lease, function* (row) {
-      yield* endHeld(row, questionId, DEADLINE, now);
+      yield* requests.endHeld(askerOf(row), questionId, DEADLINE, now);
+      yield* status.update(row, now);
       const request = yield* requests.get(rootOf(row), questionId);
       return request?.kind === "approval" ? undefined : request?.answer;
     });
 
   forgetHeld: WorkLog["forgetHeld"] = (lease, now) =>
-    this.#note(lease, (row) => endHeld(row, undefined, "end of the call", now));
+    this.#note(lease, function* (row) {
+      yield* requests.endHeld(askerOf(row), undefined, "end of the call", now);
+      yield* status.update(row, now);
+    });
 
   nextInput: WorkLog["nextInput"] = (lease) =>
     this.#engine.of(lease.principal).read(function* () {
@@ -210,7 +205,7 @@ export class StoredWork implements WorkLog {
       for (const { id, request } of open) yield* ask(row, request.agent ?? [], id, callRequests(request));
       for (const asked of others) yield* ask(row, asked.agent, asked.id, [questionRequest(asked)]);
       const ids = [...open, ...others].map(({ id }) => id);
-      yield* withdraw(whose, "agent", now, ids);
+      yield* requests.withdraw(whose, "agent", now, ids);
       yield* status.update(row, now);
       if (Object.keys(yield* requests.undelivered(whose)).length > 0) return "answered";
       if (modelAwaited && (yield* models.countWaiting(row.id)) === 0) return "answered";
@@ -241,7 +236,7 @@ export class StoredWork implements WorkLog {
         yield* leases.suspend(lease);
         return "waiting";
       }
-      yield* withdraw(treeOf(row), "agent", now);
+      yield* requests.withdraw(treeOf(row), "agent", now);
       yield* models.forget(row.id);
       yield* status.update(row, now);
       const stopped = stopReason === undefined ? {} : { stopReason };

@@ -34,9 +34,8 @@ type Does<F extends AnyFunction> = (...args: Parameters<F>) => ReturnType<F>;
 
 /** Does its work within a transaction, or within a savepoint of the one that is open. */
 export interface Transaction<F extends AnyFunction = AnyFunction> extends Does<F> {
-  deferred: Does<F>;
+  /** Takes the write lock first. */
   immediate: Does<F>;
-  exclusive: Does<F>;
 }
 
 export interface Database {

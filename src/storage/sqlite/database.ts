@@ -142,9 +142,7 @@ function throwKnownErrors(database: Database, name: string, assertInPlace: () =>
     transaction: (work: (...args: unknown[]) => unknown) => {
       const made = transaction(work);
       return Object.assign(known(made), {
-        deferred: known((...args) => made.deferred(...args)),
         immediate: writing((...args) => made.immediate(...args)),
-        exclusive: writing((...args) => made.exclusive(...args)),
         database,
       });
     },

@@ -13,12 +13,7 @@ export interface SqliteMigration extends Migration {
 }
 
 /** The error for a step that threw. */
-function migrationFailure(
-  database: Database,
-  component: string,
-  step: SqliteMigration,
-  thrown: unknown,
-): StorageError {
+function migrationFailure(database: Database, component: string, step: SqliteMigration, thrown: unknown) {
   const known = storageError(thrown, databaseName(database.name));
   if (known instanceof StorageError) return known;
   return new StorageError(

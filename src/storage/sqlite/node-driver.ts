@@ -1,5 +1,6 @@
 /** The driver over Node's own SQLite. It answers and fails as better-sqlite3 does. */
 import { createRequire, isBuiltin } from "node:module";
+import { orElse } from "../../core/errors.ts";
 import type { Database, OpenOptions, RunResult, Statement, Transaction, AnyFunction } from "./api.ts";
 
 /** The part of `node:sqlite` that is used here; only later versions of Node have its types. */
@@ -87,46 +88,31 @@ class Connection implements Database {
     const as =
       (kind: string) =>
       (...args: Parameters<F>): ReturnType<F> => {
-        const begun = () => work(...args) as ReturnType<F>; // by its definition
-        return this.inTransaction ? this.#nested(begun) : this.#outermost(kind, begun);
+        const [begin, end, undo] = this.inTransaction
+          ? (["SAVEPOINT nested", "RELEASE nested", "ROLLBACK TO nested; RELEASE nested"] as const)
+          : ([`BEGIN ${kind}`, "COMMIT", "ROLLBACK"] as const);
+        this.exec(begin);
+        try {
+          const result = work(...args) as ReturnType<F>; // by its definition
+          this.exec(end);
+          return result;
+        } catch (error) {
+          if (undo !== "ROLLBACK") this.exec(undo);
+          else {
+            this.inTransaction = false;
+            // SQLite may have rolled back by itself, as it does on a full disk.
+            orElse(() => this.#database.exec(undo), undefined);
+          }
+          throw error;
+        }
       };
-    const modes = { deferred: as("DEFERRED"), immediate: as("IMMEDIATE"), exclusive: as("EXCLUSIVE") };
-    return Object.assign(as("DEFERRED"), modes);
+    return Object.assign(as("DEFERRED"), { immediate: as("IMMEDIATE") });
   }
 
   close(): this {
     if (this.open) withCodes(() => this.#database.close());
     this.open = false;
     return this;
-  }
-
-  #outermost<Result>(kind: string, work: () => Result): Result {
-    this.exec(`BEGIN ${kind}`);
-    try {
-      const result = work();
-      this.exec("COMMIT");
-      return result;
-    } catch (error) {
-      this.inTransaction = false;
-      try {
-        this.#database.exec("ROLLBACK");
-      } catch {
-        // SQLite has rolled back by itself, as it does on a full disk.
-      }
-      throw error;
-    }
-  }
-
-  #nested<Result>(work: () => Result): Result {
-    this.exec("SAVEPOINT nested");
-    try {
-      const result = work();
-      this.exec("RELEASE nested");
-      return result;
-    } catch (error) {
-      this.exec("ROLLBACK TO nested; RELEASE nested");
-      throw error;
-    }
   }
 }
 

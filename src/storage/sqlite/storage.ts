@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
-import type { AgentStorage, Storage } from "../storage.ts";
+import type { Storage } from "../storage.ts";
 import { CHECKPOINT_MIGRATIONS } from "./checkpoints/migrations.ts";
 import { GroupCommit, writeLogInThread } from "./commit.ts";
 import { type Database, type DatabaseOptions, openDatabaseInTurns } from "./database.ts";
@@ -41,7 +41,22 @@ export async function openSqlite(dataDir: string, logger: Logger): Promise<Stora
       clock: systemClock,
       // Servers with the same files are on one machine, and see the same folders.
       enter: async () => [],
-      forAgents: () => openForAgents(runs, checkpoints),
+      forAgents: async () => {
+        const [{ createCheckpointer }, { createStore }, { memoriesInSqlite }, { storeEmbeddings }] =
+          await Promise.all([
+            import("./checkpoints/checkpointer.ts"),
+            import("./memories/store.ts"),
+            import("./memories/database.ts"),
+            import("../memories/hybrid-search.ts"),
+          ]);
+        const store = createStore(runs);
+        const stores = { checkpointer: createCheckpointer(checkpoints), store };
+        return {
+          ...stores,
+          embeddings: storeEmbeddings(memoriesInSqlite(runs), () => store),
+          of: () => stores,
+        };
+      },
       isOutdated: () => components.some(([file, name, known]) => schemaVersion(file, name) > known.length),
       close,
     };
@@ -49,17 +64,4 @@ export async function openSqlite(dataDir: string, logger: Logger): Promise<Stora
     await close();
     throw error;
   }
-}
-
-async function openForAgents(runs: Database, checkpoints: Database): Promise<AgentStorage> {
-  const [{ createCheckpointer }, { createStore }, { memoriesInSqlite }, { storeEmbeddings }] =
-    await Promise.all([
-      import("./checkpoints/checkpointer.ts"),
-      import("./memories/store.ts"),
-      import("./memories/database.ts"),
-      import("../memories/hybrid-search.ts"),
-    ]);
-  const store = createStore(runs);
-  const stores = { checkpointer: createCheckpointer(checkpoints), store };
-  return { ...stores, embeddings: storeEmbeddings(memoriesInSqlite(runs), () => store), of: () => stores };
 }

@@ -16,40 +16,36 @@ export async function openStreams(file: string): Promise<StreamStore> {
   const database = await openDatabaseInTurns(file, { synchronous: "NORMAL" });
   try {
     migrate(database, "streams", STREAM_MIGRATIONS);
-    return streamStore(database);
+    const insert = database.prepare(
+      "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
+    );
+    const drop = database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
+    const streamOf = database
+      .prepare<[number, string], string>("SELECT stream FROM stream_events WHERE id = ? AND session = ?")
+      .pluck();
+    const page = database.prepare<[string, string, number, number], SentMessage>(
+      "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id LIMIT ?",
+    );
+    return {
+      append: ({ session, owner, stream, message, time }) =>
+        whenUnlocked(database, () =>
+          Number(insert.run(session, owner, stream, message, message.length, time).lastInsertRowid),
+        ),
+      dropUpTo: async (session, id) => void (await whenUnlocked(database, () => drop.run(session, id))),
+      streamOf: async (session, id) => streamOf.get(id, session),
+      page: async ({ session, stream, from, limit }) => page.all(session, stream, from, limit),
+      deleteSession: (session) => deleteInTurns(database, "WHERE session = ?", [session]),
+      deleteUntil: (time) => deleteInTurns(database, "WHERE time <= ?", [time]),
+      shrinkTo: async (characters) => {
+        const excess = (await sizeOfAll(database)) - characters;
+        if (excess > 0) await deleteInTurns(database, "ORDER BY id", [], excess);
+      },
+      close: () => void database.close(),
+    };
   } catch (error) {
     database.close();
     throw error;
   }
-}
-
-function streamStore(database: Database): StreamStore {
-  const insert = database.prepare(
-    "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
-  );
-  const drop = database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
-  const streamOf = database
-    .prepare<[number, string], string>("SELECT stream FROM stream_events WHERE id = ? AND session = ?")
-    .pluck();
-  const page = database.prepare<[string, string, number, number], SentMessage>(
-    "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id LIMIT ?",
-  );
-  return {
-    append: ({ session, owner, stream, message, time }) =>
-      whenUnlocked(database, () =>
-        Number(insert.run(session, owner, stream, message, message.length, time).lastInsertRowid),
-      ),
-    dropUpTo: async (session, id) => void (await whenUnlocked(database, () => drop.run(session, id))),
-    streamOf: async (session, id) => streamOf.get(id, session),
-    page: async ({ session, stream, from, limit }) => page.all(session, stream, from, limit),
-    deleteSession: (session) => deleteInTurns(database, "WHERE session = ?", [session]),
-    deleteUntil: (time) => deleteInTurns(database, "WHERE time <= ?", [time]),
-    shrinkTo: async (characters) => {
-      const excess = (await sizeOfAll(database)) - characters;
-      if (excess > 0) await deleteInTurns(database, "ORDER BY id", [], excess);
-    },
-    close: () => void database.close(),
-  };
 }
 
 /** Deletes the messages selected by `which`, a few in each turn of the event loop, until `characters` are gone. */

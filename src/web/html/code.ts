@@ -1,8 +1,7 @@
 /** Reads code blocks: their lines, without the numbers beside them, and their language. */
 import type { Element as HastElement } from "hast";
+import type { Element, Node } from "./tree.ts";
 import {
-  type Element,
-  type Node,
   attribute,
   childElements,
   childNodes,

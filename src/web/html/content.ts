@@ -6,9 +6,8 @@ import { codeElement, isCodeBlock, isLineNumber } from "./code.ts";
 import { formula, imageText, inOneLine, raised } from "./phrases.ts";
 import { tableContent } from "./table.ts";
 import { panelNames } from "./tabs.ts";
+import type { Element, Node } from "./tree.ts";
 import {
-  type Element,
-  type Node,
   attribute,
   childElements,
   childNodes,

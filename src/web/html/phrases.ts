@@ -1,9 +1,8 @@
 /** Content within a line: formulas, raised and lowered text, pictures, and blocks joined into one line. */
 import type { ElementContent } from "hast";
 import { oneLine } from "../../core/text.ts";
+import type { Element, Node } from "./tree.ts";
 import {
-  type Element,
-  type Node,
   attribute,
   childElements,
   childNodes,

@@ -1,16 +1,8 @@
 /** Lays the cells of a table out on a grid: each under its head, and no more of them than the page has. */
 import type { ElementContent } from "hast";
 import { codeElement, codeText, isCodeBlock, isLineNumber } from "./code.ts";
-import {
-  type Element,
-  attribute,
-  childElements,
-  descendants,
-  hast,
-  hastText,
-  isMarked,
-  nodeText,
-} from "./tree.ts";
+import type { Element } from "./tree.ts";
+import { attribute, childElements, descendants, hast, hastText, isMarked, nodeText } from "./tree.ts";
 
 /** Converts a cell, as blocks or in one line. */
 type ConvertCell = (cell: Element, inLine: boolean) => ElementContent[];

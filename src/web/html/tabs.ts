@@ -1,14 +1,7 @@
 /** Finds the panels of tabs, so that each is shown after its name. */
 import { oneLine } from "../../core/text.ts";
-import {
-  type Element,
-  attribute,
-  childElements,
-  descendants,
-  hasWords,
-  isElement,
-  nodeText,
-} from "./tree.ts";
+import type { Element } from "./tree.ts";
+import { attribute, childElements, descendants, hasWords, isElement, nodeText } from "./tree.ts";
 
 /** The name of each panel. Lists of tabs, and labels, have the name "". */
 export function panelNames(elements: readonly Element[]): ReadonlyMap<Element, string> {

@@ -1,9 +1,11 @@
 /** Chooses the search of the web from settings and the names of variables: nothing is requested. */
-import { variableText } from "../../core/text.ts";
-import { commandSearch } from "./command.ts";
+import { variableText, oneLine } from "../../core/text.ts";
 import type { SearchOptions, SearchProvider } from "./options.ts";
 import { KEYED_SERVICES, keyedSearch, searxng } from "./providers.ts";
-import type { SearchPages } from "./results.ts";
+import { type SearchPages, resultList, tidyPages } from "./results.ts";
+import { ProgramFailure, runProgram } from "../../core/child-process.ts";
+import { parsedJson } from "../../core/unknown.ts";
+import { WebProblem } from "../request.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -49,3 +51,30 @@ const missingSetting = (provider: SearchProvider, setting: string): string =>
 
 const findKey = (env: Variables, keys: readonly string[]): string | undefined =>
   keys.map((name) => variableText(env[name] ?? "")).find((value) => value !== "");
+
+const COMMAND_TIMEOUT_MS = 30_000;
+
+/**
+ * Runs the program for each search: `{"query": "…", "count": 8}` on standard input, `{"results": […]}` or the list
+ * alone on standard output, each result with `title`, `url`, `snippet` and perhaps `date`.
+ */
+export function commandSearch(program: string, args: readonly string[]): SearchPages {
+  return async (query, { count, signal }) => {
+    const input = `${JSON.stringify({ query, count })}\n`;
+    const options = { timeout: COMMAND_TIMEOUT_MS, input, signal, maxOutput: 2 * 1024 * 1024 };
+    const output = await runProgram(program, args, options).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw new WebProblem("search", `The search command ${describeFailure(error)}.`, { cause: error });
+    });
+    const answer = parsedJson(output);
+    if (answer === undefined) throw new WebProblem("search", "The search command did not write JSON.");
+    return tidyPages(Array.isArray(answer) ? resultList(answer) : resultList(answer, "results"), count);
+  };
+}
+
+function describeFailure(error: unknown): string {
+  if (!(error instanceof ProgramFailure)) return "could not be started; check web.search.command";
+  if (error.isTimeout) return `did not end within ${COMMAND_TIMEOUT_MS / 1000} s, or wrote more than 2 MB`;
+  const said = oneLine(error.message, 200);
+  return `failed (exit code ${error.code ?? "none"})${said === "" ? "" : `: ${said}`}`;
+}

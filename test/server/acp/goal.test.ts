@@ -1,6 +1,6 @@
 import { methods } from "@agentclientprotocol/sdk";
 import { expect, test } from "vitest";
-import { goalCommand } from "../../../src/server/acp/goal.ts";
+import { goalCommand } from "../../../src/server/acp/prompt.ts";
 import { openHome } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
 import { findings, met } from "../../support/judge.ts";

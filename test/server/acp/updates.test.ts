@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diffContent } from "../../../src/server/acp/diffs.ts";
+import { diffContent } from "../../../src/server/acp/updates.ts";
 import { taskOf } from "../../../src/server/acp/prompt.ts";
 
 test("each part of a diff is a change with its texts", () => {

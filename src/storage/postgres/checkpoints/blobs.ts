@@ -2,8 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { Semaphore } from "../../../core/concurrency.ts";
 import { StorageError } from "../../../core/errors.ts";
 import type { BlobStore } from "../../checkpoints/large-values.ts";
-import type { Access } from "../access.ts";
-import { query } from "../engine.ts";
+import { type Access, query } from "../engine.ts";
 import { type LargeObjects, NO_PLACE } from "./objects.ts";
 
 /** Values of this size are objects in S3 if the server has a bucket, in bytes. */

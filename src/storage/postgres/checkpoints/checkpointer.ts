@@ -16,16 +16,14 @@ import { type GraphAddress, readAddress, configAt, missingField } from "../../ch
 import { LargeValues } from "../../checkpoints/large-values.ts";
 import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
-import { TaskResults } from "../../checkpoints/task-results.ts";
-import { ObservedPromise, type WriteRow, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
+import type { WriteRow } from "../../checkpoints/writes.ts";
+import { TaskResults, ObservedPromise, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
-import type { Access } from "../access.ts";
-import { postgresEngine, query, sendable, unhurried } from "../engine.ts";
+import { type Access, postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { PARALLEL_READS, postgresBlobs } from "./blobs.ts";
-import { deltaHistories } from "./delta-history.ts";
+import { deltaHistories, copyThread, threadSteps, listThreads, writtenWith } from "./thread-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
-import { copyThread, threadSteps, listThreads, writtenWith } from "./thread-history.ts";
 
 interface CheckpointRow {
   thread_id: string;
@@ -217,11 +215,7 @@ ORDER BY seq DESC LIMIT @limit`;
     return this.#watched(this.#putCheckpoint(config, checkpoint, metadata));
   }
 
-  async #putCheckpoint(
-    config: RunnableConfig,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-  ): Promise<RunnableConfig> {
+  async #putCheckpoint(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) {
     const { threadId: thread, namespace, checkpointId: parent } = readAddress(config);
     if (thread === undefined) throw missingField("thread_id");
     const graph = { thread, namespace };
@@ -269,10 +263,7 @@ WITH ${HELD}, put AS (
     return stored;
   }
 
-  async #putResults(
-    place: GraphAddress & { id: string; task: string },
-    writes: readonly PendingWrite[],
-  ): Promise<void> {
+  async #putResults(place: GraphAddress & { id: string; task: string }, writes: readonly PendingWrite[]) {
     const token = this.#tokenOf(place.thread);
     const encoded = await Promise.all(writes.map(([, value]) => this.#large.dumpsTyped(value, place)));
     // A task's own results are written once; errors, interrupts and answers replace the earlier ones.

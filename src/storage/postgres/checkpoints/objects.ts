@@ -5,8 +5,7 @@ import { ConfigurationError, StorageError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/logger.ts";
 import { S3Connection, s3ErrorName, s3Problem } from "../../../core/s3.ts";
 import type { S3Address } from "../../../core/s3-address.ts";
-import type { Access } from "../access.ts";
-import { query, translated, unhurried } from "../engine.ts";
+import { type Access, query, translated, unhurried } from "../engine.ts";
 import { secret } from "../streams.ts";
 
 export interface ObjectPlace extends S3Address {
@@ -131,11 +130,7 @@ async function hasObjects(access: Access): Promise<boolean> {
 }
 
 /** @throws ConfigurationError when large values are or would be in another place than the configured one */
-export async function assertPlace(
-  access: Access,
-  objects: LargeObjects | undefined,
-  logger: Logger,
-): Promise<void> {
+export async function assertPlace(access: Access, objects: LargeObjects | undefined, logger: Logger) {
   if (objects === undefined) {
     if (await hasObjects(access)) throw new ConfigurationError("STORAGE_S3", NO_PLACE);
     return;
@@ -167,11 +162,7 @@ WITH gone AS (
 INSERT INTO deleted_objects (id) SELECT id FROM gone`;
 
 /** Deletes objects that nothing has referred to for a day. */
-export async function sweepObjects(
-  access: Access,
-  objects: LargeObjects,
-  signal: AbortSignal,
-): Promise<void> {
+export async function sweepObjects(access: Access, objects: LargeObjects, signal: AbortSignal) {
   await translated(() => access.pool.query(unhurried(MARK_UNUSED)));
   await translated(() => access.pool.query(unhurried(GIVE_UP)));
   while (!signal.aborted) {

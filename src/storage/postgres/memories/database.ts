@@ -2,11 +2,9 @@
 import type { IndexedText, MemoryDatabase, Ranked } from "../../memories/contracts.ts";
 import { IS_THERE } from "../../memories/items.ts";
 import { encodeNamespace } from "../../memories/namespaces.ts";
-import { searchedText } from "../../memories/text-query.ts";
+import { searchedText, fold, gramRuns, tokenize } from "../../memories/text-query.ts";
 import { all } from "../../sql/steps.ts";
-import type { Access } from "../access.ts";
-import { postgresEngine } from "../engine.ts";
-import { wordQuery, wordVector } from "./words.ts";
+import { type Access, postgresEngine } from "../engine.ts";
 
 /** Opens the memory tables of a schema that has the migrations of `POSTGRES_STORE`. */
 export function memoriesInPostgres(access: Access): MemoryDatabase {
@@ -32,4 +30,61 @@ ORDER BY score DESC, namespace, key LIMIT @limit`;
       return engine.read(() => all<Ranked>(sql, { ...range, ...page, words }));
     },
   };
+}
+
+/** Postgres takes 2,046 bytes a word, 255 places of one, and places up to 16,383. */
+const LONGEST = 200;
+const PLACES = 100;
+const LAST_PLACE = 16_383;
+/** All of them together may have a megabyte. */
+const BYTES = 900_000;
+/** Shorter words match whole words only, not the beginning of longer ones. */
+const MIN_PREFIX = 3;
+/** Words of one query. */
+const MOST_WORDS = 32;
+
+const quotedLexeme = (word: string): string => `'${word.replace(/['\\]/g, "$&$&")}'`;
+
+const lexemes = (text: string): string[] =>
+  tokenize(fold(text.normalize("NFC"))).map((word) => word.toLowerCase().slice(0, LONGEST));
+
+/** The words of a key, which weigh more, and of a text; of scripts without spaces the pairs of characters. */
+export function wordVector(key: string, text: string): string {
+  const places = new Map<string, string[]>();
+  let place = 0;
+  const add = (word: string, weight: string): void => {
+    place = Math.min(place + 1, LAST_PLACE);
+    const known = places.get(word) ?? [];
+    if (known.length < PLACES) places.set(word, [...known, `${place}${weight}`]);
+  };
+  for (const word of lexemes(key)) add(word, "A");
+  for (const word of lexemes(text)) add(word, "");
+  for (const { pairs, last } of gramRuns(`${key}\n${text}`)) {
+    // Behind a gap, so that no phrase matches across two runs.
+    place += 1;
+    // The last character begins no pair, and is found by itself.
+    for (const gram of [...pairs, last]) add(gram, "");
+  }
+  let bytes = 0;
+  const parts: string[] = [];
+  for (const [word, at] of places) {
+    const part = `${quotedLexeme(word)}:${at.join(",")}`;
+    bytes += Buffer.byteLength(part);
+    if (bytes > BYTES) break;
+    parts.push(part);
+  }
+  return parts.join(" ");
+}
+
+/** A query for any word of the text, or any that begins with one; empty when it has no words. */
+export function wordQuery(query: string): string {
+  const terms = lexemes(query).map((word) =>
+    word.length < MIN_PREFIX ? quotedLexeme(word) : `${quotedLexeme(word)}:*`,
+  );
+  const phrases = gramRuns(query).flatMap(({ pairs, last }) =>
+    pairs.length === 0
+      ? [`${quotedLexeme(last)}:*`]
+      : [`(${pairs.map(quotedLexeme).join(" <-> ")})`, ...pairs.map(quotedLexeme)],
+  );
+  return [...new Set([...terms.slice(0, MOST_WORDS), ...phrases.slice(0, MOST_WORDS)])].join(" | ");
 }

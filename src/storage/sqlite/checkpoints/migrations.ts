@@ -1,22 +1,23 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
 /// <reference path="../../../core/text-files.d.ts" />
 import type { SqliteMigration } from "../migrations.ts";
-import type { Database } from "../api.ts";
 import tables from "./tables.sql" with { type: "text" };
 
 export const CHECKPOINT_MIGRATIONS: readonly SqliteMigration[] = [
   // This number was used before the first release. Data that has it is refused, because its tables exist.
   { version: 1, name: "none", sql: "" },
-  { version: 2, name: "checkpoints in the order of storing", sql: "", work: makeTables },
+  {
+    version: 2,
+    name: "checkpoints in the order of storing",
+    sql: "",
+    // Moves the rows of LangGraph's own saver into the tables if the file is one of its files.
+    work: (database) => {
+      const sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'";
+      const found = database.prepare(sql).get();
+      database.exec(found === undefined ? tables : `${RENAME}\n${tables}${COPY}`);
+    },
+  },
 ];
-
-/** Makes the tables, and moves the rows of LangGraph's own saver into them if the file is one of its files. */
-function makeTables(database: Database): void {
-  const found = database
-    .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'")
-    .get();
-  database.exec(found === undefined ? tables : `${RENAME}\n${tables}${COPY}`);
-}
 
 const RENAME = `
 ALTER TABLE checkpoints RENAME TO stock_checkpoints;

@@ -1,7 +1,7 @@
 /** A store whose `search` finds items by their meaning, as LangGraph's stores with an `index` do. */
 import type { IndexConfig } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../../../core/concurrency.ts";
-import type { MemoryDatabase, Ranked, StorePut } from "../../memories/contracts.ts";
+import type { MemoryDatabase, StorePut } from "../../memories/contracts.ts";
 import { AFTER, IN_ORDER, type ItemPosition, rangeStretch } from "../../memories/items.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import { vectorBytes, product, unitVector } from "../../memories/passages.ts";
@@ -55,12 +55,7 @@ export function withVectors(memories: MemoryDatabase, config: VectorIndexConfig)
 }
 
 /** The items of the range, those most like the query first; those without a vector come last, without a score. */
-async function rank(
-  { engine }: MemoryDatabase,
-  range: NamespaceRange,
-  now: number,
-  wanted: Float32Array,
-): Promise<Ranked[]> {
+async function rank({ engine }: MemoryDatabase, range: NamespaceRange, now: number, wanted: Float32Array) {
   type Row = ItemPosition & { id: number; vector: Uint8Array | null };
   const best = new Map<number, number | undefined>();
   const values = { ...rangeStretch(range), now, limit: COMPARED_VECTORS };
@@ -91,13 +86,7 @@ function unit(vector: readonly number[] | undefined, dims: number): Float32Array
   );
 }
 
-function indexedTexts(
-  { value, index }: StorePut,
-  fields: readonly string[],
-): {
-  field: string;
-  text: string;
-}[] {
+function indexedTexts({ value, index }: StorePut, fields: readonly string[]) {
   if (value === null || index === false) return [];
   return (index ?? fields).flatMap((path) => {
     const found = valuesAt(value, path).filter((one) => one !== null && one !== undefined);

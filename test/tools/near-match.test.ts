@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nearestLines } from "../../src/backends/near-match.ts";
+import { nearestLines } from "../../src/tools/edit-file.ts";
 
 const FILE = "first\r\n\tlet a = 'b';  \r\n  return a – 1;\r\nend of the  function\r\n";
 
