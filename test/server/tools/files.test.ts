@@ -28,7 +28,9 @@ test.each(CLIENT_KINDS)("%s: files are read as the agent reads them", async (kin
   );
   const client = await connectTo(service, kind);
   const page = await client.call("read_agent_file", { path: "/memories/a.md", offset: 1, limit: 1 });
-  expect(page.text).toBe("2\ttwo\n\n[lines 2-2 of 3; continue with offset=2]");
+  expect(page.text).toBe(
+    "[lines 2-2 of 3; continue with offset=2]\n\n2\ttwo\n\n[lines 2-2 of 3; continue with offset=2]",
+  );
   expect(page.structured).toEqual({ path: "/memories/a.md", content: page.text });
   const missing = await client.call("read_agent_file", { path: "/memories/b.md" });
   expect(missing).toMatchObject({
@@ -43,6 +45,43 @@ test.each(CLIENT_KINDS)("%s: files are read as the agent reads them", async (kin
       { type: "image", mimeType: "image/png", data: png },
     ],
   });
+});
+
+test("a long file comes in pages that no client cuts, each with how to go on at both ends", async () => {
+  const lines = Array.from({ length: 1113 }, (_, index) => `line ${index} ${"x".repeat(60)}`);
+  const files = {
+    "/memories/long.md": stored(lines.join("\n")),
+    "/memories/wide.md": stored("y".repeat(30_000)),
+  };
+  const { service } = openServer(
+    databaseFile(),
+    { model: scriptedModel(() => ({ text: "ok" })) },
+    { tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles(files) })) },
+  );
+  const client = await connectTo(service, "v2-modern");
+  const seen: string[] = [];
+  for (let [args, pages]: [object, number] = [{ offset: 0 }, 0]; pages < 40; pages += 1) {
+    const page = await client.call("read_agent_file", { path: "/memories/long.md", ...args });
+    expect(page.text.length).toBeLessThan(9200);
+    seen.push(...page.text.split("\n").filter((text) => text.includes("line ")));
+    const [, offset] = /^\[lines .*; continue with offset=(\d+)\]\n/.exec(page.text) ?? [];
+    if (offset === undefined) break;
+    expect(page.text.endsWith(`continue with offset=${offset}]`)).toBe(true);
+    args = { offset: Number(offset) };
+  }
+  expect(seen.map((text) => text.replace(/^\d*\t/, ""))).toEqual(lines);
+  let [wide, piece] = [0, 0];
+  for (let pages = 0; pages < 10; pages += 1) {
+    const page = await client.call("read_agent_file", { path: "/memories/wide.md", piece });
+    expect(page.text.length).toBeLessThan(9200);
+    wide += page.text.split("y").length - 1;
+    const [, next] =
+      /^\[line 1 has 30000 characters in \d+ pieces; continue with offset=0 piece=(\d+),/.exec(page.text) ??
+      [];
+    if (next === undefined) break;
+    piece = Number(next);
+  }
+  expect(wide).toBeGreaterThanOrEqual(30_000);
 });
 
 test.each(CLIENT_KINDS)("%s: files of a run are those of its thread", async (kind) => {
