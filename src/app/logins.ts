@@ -50,11 +50,10 @@ export function loginPlace(
 ): ({ ok: true } & LoginPlace) | { ok: false; problem: string } {
   const cannot = (problem: string) => ({ ok: false, problem }) as const;
   if (!("url" in given)) return cannot("is started by a command, so nobody logs in there.");
-  if (!takesLogin(given)) {
+  if (!takesLogin(given))
     return cannot(
       "has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.",
     );
-  }
   try {
     const { server, secrets } = expandServer(given, env);
     if (!("url" in server) || parsedUrl(server.url) === undefined)

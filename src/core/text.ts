@@ -126,9 +126,8 @@ function escaped(character: string): string {
   let shown = shownAs.get(character);
   if (shown === undefined) {
     shown = JSON.stringify(character).slice(1, -1);
-    if (shown === character) {
+    if (shown === character)
       shown = character.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
-    }
     shownAs.set(character, shown);
   }
   return shown;

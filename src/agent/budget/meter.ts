@@ -213,9 +213,8 @@ export class Meter {
     if (!top) return () => undefined;
     const tokens = estimate();
     const waiting = top.#waiting;
-    while (limited.some((meter) => !meter.#hasRoom(tokens, meter.#tokensAtWork))) {
+    while (limited.some((meter) => !meter.#hasRoom(tokens, meter.#tokensAtWork)))
       await untilAborted(new Promise<void>((resolve) => waiting.push(resolve)), signal);
-    }
     for (const meter of limited) meter.#atWork.push(tokens);
     const release = (): void => {
       for (const meter of limited) meter.#atWork.splice(meter.#atWork.indexOf(tokens), 1);

@@ -63,12 +63,11 @@ export function forkStack(
   params: DeepAgentParams,
   subagents: Described,
 ): Middleware[] {
-  if (own) {
+  if (own)
     throw new ConfigurationError(
       "FORK_WITH_SKILLS",
       `The subagent '${name}' is a fork and has the agent's skills; leave \`skills\` out.`,
     );
-  }
   return mainStack({ ...params, middleware: [...(params.middleware ?? []), ...middleware] }, subagents);
 }
 

@@ -47,9 +47,8 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   const checked = await checkCall(agent, made, { begun, backend: context.backend });
   if ("invalid" in checked) return { call: made, result: checked.invalid };
   const { inner } = step;
-  if (!begun && isBeyondLimit(state.messages, inner?.outer ?? callId, agent.limits, inner?.number)) {
+  if (!begun && isBeyondLimit(state.messages, inner?.outer ?? callId, agent.limits, inner?.number))
     return notRun(made, "the limit of tool calls for this run is reached");
-  }
   const { toolCall, gate } = checked;
   const reply = { calls: step.reply, tools: agent.tools };
   const open = await earlierCalls(state.files, { callId, toolCall, tool: checked.tool }, reply);
@@ -71,9 +70,8 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   // A person may have chosen another tool.
   const tool = agent.tools.get(call.name) ?? checked.tool;
   const known = await effects.recall(tool, call, step.files);
-  if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0) {
+  if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0)
     return notRun(call, `${describeLimit(meter.timeOver())} is reached`);
-  }
   reportStart(call, step, known !== undefined);
   if (known) {
     reportRecalled(call, known, tool, scope.step);

@@ -182,20 +182,18 @@ function toRule(given: FilesystemPermission): Rule {
   });
   const { operations = [], paths = [], mode } = rule;
   if (mode === undefined) throw invalid("A permission needs a `mode`: allow, deny or interrupt.");
-  if (operations.length === 0 || paths.length === 0) {
+  if (operations.length === 0 || paths.length === 0)
     throw invalid(
       'A permission needs operations (read, write) and paths, for example { operations: ["write"], paths: ["/etc/**"] }.',
     );
-  }
   const unknown = [
     ...operations.filter((operation) => !Object.values(OPERATIONS).includes(operation)),
     ...(["allow", "deny", "interrupt"].includes(mode) ? [] : [mode]),
   ];
-  if (unknown.length > 0) {
+  if (unknown.length > 0)
     throw invalid(
       `A permission has ${unknown.map((word) => `'${word}'`).join(" and ")}; operations are read and write, modes are allow, deny and interrupt.`,
     );
-  }
   return { operations, mode, globs: paths.map(toGlob), folded: paths.map((path) => toGlob(fold(path))) };
 }
 

@@ -109,9 +109,8 @@ export async function compact(
   const { tokens } = sizeOf(after);
   if (tokens > target) after = await moveTexts(request, after, tokens - target, options);
   if (refused && !isEnough(after)) after = leaveOutMedia(request, after);
-  if (refused === undefined && !isEnough(after)) {
+  if (refused === undefined && !isEnough(after))
     after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
-  }
   if (JSON.stringify(after) === JSON.stringify(before)) return before;
   request.updateState({ [COMPACTION]: after });
   tellCompacted(request, before, after, options);

@@ -253,9 +253,8 @@ export class DeepAgentGraph
         const channels = [this.streamChannelsAsIs].flat();
         return runWithoutStream((how) => this._streamIterator(input, how), options, channels, reached);
       }
-      for await (const state of this._streamIterator(input, { ...options, streamMode: "values" })) {
+      for await (const state of this._streamIterator(input, { ...options, streamMode: "values" }))
         reached(state);
-      }
     };
     await outsideOfTask(() => withOwnSignal(given, work));
   }

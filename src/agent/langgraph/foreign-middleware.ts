@@ -36,9 +36,8 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
   // Both forms agree on names and calling conventions; differences are handled field by field here.
   const source = input as Source;
   const name: unknown = (input as Source | undefined)?.name; // callers without types pass anything
-  if (typeof name !== "string" || name === "") {
+  if (typeof name !== "string" || name === "")
     throw new ConfigurationError("INVALID_MIDDLEWARE", "Each middleware needs a name, unique in its agent.");
-  }
   const wrappers = ["wrapModelCall", "wrapCall", "wrapToolCall", "gate", "finishRequest"];
   const fields = [...HOOKS, ...wrappers, "stateSchema", "contextSchema", "tools"];
   checkSpelling(`The middleware '${name}'`, Object.keys(input), fields);
@@ -90,12 +89,11 @@ function adaptGate(source: Source, log: Logger): Pick<Middleware, "gate" | "fini
 
 function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModelCall" | "wrapCall"> {
   const { wrapModelCall, wrapCall, wrapToolCall, name } = source;
-  if (wrapCall && wrapToolCall) {
+  if (wrapCall && wrapToolCall)
     throw new ConfigurationError(
       "INVALID_MIDDLEWARE",
       `Middleware ${name} has wrapCall and wrapToolCall, which do the same. Leave one of them out.`,
     );
-  }
   const wrap = wrapCall ?? (wrapToolCall && byMessages(source, wrapToolCall));
   return {
     ...(wrapModelCall && {

@@ -168,9 +168,8 @@ function ended(
   update: StateUpdate = {},
 ): Command {
   const { round, status, reason } = next;
-  if (status === "met" || status === "accepted" || status === "not_met") {
+  if (status === "met" || status === "accepted" || status === "not_met")
     taskStep(config).tell({ kind: "goal_ended", round, outcome: status, ...defined({ reason }) });
-  }
   if (status !== "not_met") return onward(update, next);
   const message = notMetMessage(next, { id: randomUUID(), said: lastRunAnswer(messages) });
   return onward({ ...update, messages: [message] }, next);

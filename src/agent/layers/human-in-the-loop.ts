@@ -108,11 +108,10 @@ export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, Argumen
 }
 
 function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
-  if (!isRecord(value)) {
+  if (!isRecord(value))
     throw invalidGate(
       `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`,
     );
-  }
   const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));
   const { allowedDecisions: allowed = ALL_DECISIONS } = config;
   if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;

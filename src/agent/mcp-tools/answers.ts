@@ -172,9 +172,8 @@ const textBlock = (text: string): ContentBlock => ({ type: "text", text });
 function readBlock(part: Record<string, unknown>): ContentBlock[] | undefined {
   const { type, text, data, mimeType, uri } = part;
   if (type === "text" && typeof text === "string") return [textBlock(text)];
-  if ((type === "image" || type === "audio") && typeof data === "string") {
+  if ((type === "image" || type === "audio") && typeof data === "string")
     return [{ type, mimeType: nonBlank(mimeType) ?? "of unknown type", data }];
-  }
   if (type === "resource_link" && typeof uri === "string") {
     const { name, title, description } = part;
     const words = [nonBlank(title) ?? nonBlank(name), nonBlank(description)];
