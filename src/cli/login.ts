@@ -1,11 +1,10 @@
 /** Logs a person in and out at other MCP servers, whose tools the agent may use. */
 import { createInterface } from "node:readline/promises";
 import { type LoginCallback, openLoginCallback } from "../app/login-callback.ts";
-import { loginPlace, loginsOf } from "../app/logins.ts";
+import { type LoginPlace, loginPlace, loginsOf } from "../app/logins.ts";
 import { checkTools } from "../app/checks/servers.ts";
 import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
-import type { RemoteMcpServer } from "../agent/mcp-tools/server-config.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
@@ -68,15 +67,7 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
 function findPlace(
   name: string | undefined,
   { flags, host }: Pick<CommandArguments, "flags" | "host">,
-):
-  | {
-      name: string;
-      server: RemoteMcpServer;
-      secrets: readonly string[];
-      logins: LoginOptions;
-      config: Config;
-    }
-  | string {
+): (LoginPlace & { name: string; logins: LoginOptions; config: Config }) | string {
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return loaded.problems.join("\n");
   const { config } = loaded;

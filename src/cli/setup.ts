@@ -8,11 +8,11 @@ import { isInside, realPath } from "../core/real-path.ts";
 import type { Client, FileClient } from "./clients/catalogue.ts";
 import type { ExitCode } from "./command.ts";
 import { keyPlace, modelsHere, repositoryAround, workspaceHere } from "./first-look.ts";
-import { type Choice, askModel, askWorkspace, choose, keyOf } from "./init-questions.ts";
+import { type Choice, askModel, choose, keyOf } from "./init-questions.ts";
 import { complain } from "./output.ts";
 import { type Asker, terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
-import { colorsFor } from "./terminal/text.ts";
+import { colorsFor, wrapText } from "./terminal/text.ts";
 
 /** The reason why nothing can be set up as requested. */
 export class Refusal extends Error {
@@ -61,12 +61,19 @@ export async function workspaceOf(host: HostFacts, asker: Asker | undefined, ste
     if (folder !== undefined) return folder;
     throw new Refusal(`${wideFolder(host)}. Choose a folder with --workspace DIR.`);
   }
-  if (folder === undefined) asker.print(`\n${asker.colors.yellow(`${wideFolder(host)}.`)}`);
+  const { bold, yellow } = asker.colors;
+  if (folder === undefined) asker.print(`\n${yellow(`${wideFolder(host)}.`)}`);
   for (;;) {
-    const answer = resolve(host.cwd, expandHome(await askWorkspace(folder, asker, step), host.home));
+    const title = wrapText(`${step}Which folder should the agent work in?`, asker.size().columns - 1);
+    asker.print(["", ...title.map(bold), ...(folder === undefined ? [] : [`  ${folder}`])].join("\n"));
+    const how = folder === undefined ? "Path › " : "Enter to use it, or another path › ";
+    let typed = "";
+    do typed = (await asker.line(how)).trim();
+    while (typed === "" && folder === undefined);
+    const answer = resolve(host.cwd, expandHome(typed || (folder ?? ""), host.home));
     const problem = folderProblem(answer);
     if (problem === undefined) return answer;
-    asker.print(asker.colors.yellow(`${problem}.`));
+    asker.print(yellow(`${problem}.`));
   }
 }
 

@@ -60,19 +60,23 @@ function todoLines({ todos }: RunPicture, { colors, width }: TreeStyle, room: nu
     if (status === "in_progress") return `  ${colors.cyan("▸")} ${colors.bold(text)}`;
     return `  ${colors.dim("○")} ${text}`;
   });
-  return cutLines([...folded, ...lines], room, { colors, width });
+  const all = [...folded, ...lines];
+  if (all.length <= room) return all;
+  const more = `  ${colors.dim(fit(`… ${all.length - room + 1} more`, width - 2))}`;
+  return room < 1 ? [] : [...all.slice(0, room - 1), more];
 }
 
-/** Sums up the agents that are not shown, by state. */
-const FOLDED: readonly [State, (count: number) => string][] = [
-  ["needs you", (count) => `${count} more need you`],
-  ["failed", (count) => `${count} more failed`],
-  ["working", (count) => `${count} more at work`],
-  ["waits", (count) => `${count} more waiting`],
-  ["queued", (count) => `${count} more in line`],
-  ["cancelled", (count) => `${count} cancelled`],
-  ["finished", (count) => `${count} finished`],
-];
+/** Words behind the number of agents of a state that are not shown, the most urgent state first. */
+const FOLDED = {
+  "needs you": "more need you",
+  failed: "more failed",
+  working: "more at work",
+  waits: "more waiting",
+  queued: "more in line",
+  cancelled: "cancelled",
+  finished: "finished",
+} as const;
+type State = keyof typeof FOLDED;
 
 /** The tree of agents; of many, first those that need a person, and as many of the others as there is room for. */
 function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): string[] {
@@ -83,19 +87,16 @@ function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): str
   const chosen = chosenRows(rows, room - 1);
   const shown = rows.filter((row) => chosen.has(row));
   const hidden = rows.filter((row) => !chosen.has(row));
-  const folded = FOLDED.flatMap(([state, text]) => {
+  const folded = Object.entries(FOLDED).flatMap(([state, words]) => {
     const { length } = hidden.filter((row) => row.state === state);
-    return length > 0 ? [text(length)] : [];
-  }).join(" · ");
-  const last = `  ${colors.dim(fit(`… ${folded}`, width - 2))}`;
+    return length > 0 ? [`${length} ${words}`] : [];
+  });
+  const last = `  ${colors.dim(fit(`… ${folded.join(" · ")}`, width - 2))}`;
   return [...drawn(shown, style), last];
 }
 
 /** Fewer stay in the order in which they were started. */
 const MANY = 8;
-
-const URGENCY = ["needs you", "failed", "working", "waits", "queued", "cancelled", "finished"] as const;
-type State = (typeof URGENCY)[number];
 
 interface Row {
   agent: AgentPicture;
@@ -130,7 +131,7 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
 }
 
 const urgency = (family: readonly Row[]): number =>
-  Math.min(...family.map(({ state }) => URGENCY.indexOf(state)));
+  Math.min(...family.map(({ state }) => Object.keys(FOLDED).indexOf(state)));
 
 function agentState({ status, pending_approvals, pending_questions, waiting }: AgentPicture): State {
   if (status === "completed") return "finished";
@@ -162,19 +163,6 @@ function drawn(rows: readonly Row[], style: TreeStyle): string[] {
     ...rows.map(({ agent }) => displayWidth(titleOf(agent.agent, agent.description))),
   );
   return rows.map((row, index) => agentLine(row, rows.slice(index + 1), style, column));
-}
-
-function cutLines(
-  lines: string[],
-  room: number,
-  { colors, width }: Pick<TreeStyle, "colors" | "width">,
-): string[] {
-  if (lines.length <= room) return lines;
-  if (room < 1) return [];
-  return [
-    ...lines.slice(0, room - 1),
-    `  ${colors.dim(fit(`… ${lines.length - room + 1} more`, width - 2))}`,
-  ];
 }
 
 /** `column`: how wide the longest title is, so that the steps stand below each other. */
