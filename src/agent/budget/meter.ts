@@ -275,9 +275,10 @@ export class Meter {
     const { maxIterations } = this.limits;
     if (maxIterations === undefined) return Infinity;
     const replies = currentRun(messages).messages.filter(isReply);
-    return replies.reduce((left, { response_metadata: { [MODEL_CALLS]: calls } }) => {
-      return left - (typeof calls === "number" ? calls : 1);
-    }, maxIterations);
+    const calls = replies.map(({ response_metadata: { [MODEL_CALLS]: of } }) =>
+      typeof of === "number" ? of : 1,
+    );
+    return calls.reduce((left, made) => left - made, maxIterations);
   }
 
   /** Takes the step with which the run began, once. */

@@ -87,25 +87,6 @@ export function cutIndex(
   return index;
 }
 
-/** The messages whose texts are to leave the conversation for it to lose `excess` tokens, largest first. */
-function largestTexts(
-  messages: readonly BaseMessage[],
-  { excess, leaves }: { excess: number; leaves: (message: BaseMessage) => number },
-): BaseMessage[] {
-  const gains = messages
-    .map((message) => ({ message, gain: leaves(message) }))
-    .filter(({ gain }) => gain > 0)
-    .sort((a, b) => b.gain - a.gain);
-  const chosen: BaseMessage[] = [];
-  let left = excess;
-  for (const { message, gain } of gains) {
-    if (left <= 0) break;
-    chosen.push(message);
-    left -= gain;
-  }
-  return chosen;
-}
-
 /** Approximate tokens of an image for providers; media are not counted by the length of their data. */
 const MEDIA_TOKENS = 1600;
 
@@ -301,7 +282,7 @@ export async function moveTexts(
     newest === undefined || options.truncateArgs === false ? known : { ...known, fullFrom: newest };
   const shown = (compaction: Compaction) =>
     options.counter.ofAll(compactedView(request.messages, compaction));
-  const left = excess - (shown(known) - shown(short));
+  let left = excess - (shown(known) - shown(short));
   // The preview names the file; any path is as good for measuring it.
   const leaves = (message: BaseMessage) =>
     messageKey(message) === undefined || Object.hasOwn(known.moved ?? {}, messageKey(message) ?? "")
@@ -309,7 +290,10 @@ export async function moveTexts(
       : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
   const place = await keepingPlace(request, options);
   const moved = new Map(Object.entries(known.moved ?? {}));
-  for (const message of largestTexts(messages, { excess: left, leaves })) {
+  const gains = messages.map((message) => ({ message, gain: leaves(message) }));
+  for (const { message, gain } of gains.sort((a, b) => b.gain - a.gain)) {
+    if (left <= 0 || gain <= 0) break;
+    left -= gain;
     const key = messageKey(message) ?? "";
     const { historyPathPrefix = HISTORY_FOLDER } = options;
     const name = sanitizeToolCallId(key);

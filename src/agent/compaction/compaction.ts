@@ -189,11 +189,8 @@ function verbatimText(
   keptFrom: string,
   words: Words,
 ): string | undefined {
-  const cut = messages.slice(
-    0,
-    messages.findIndex(({ id }) => id === keptFrom),
-  );
-  const said = fittingMessages(cut.filter(isPerson).map(withStartNote).map(textOf), words);
+  const end = messages.findIndex(({ id }) => id === keptFrom);
+  const said = fittingMessages(messages.slice(0, end).filter(isPerson).map(withStartNote).map(textOf), words);
   const list = todos.map(({ content, status }) => `- [${status}] ${content}`);
   const parts = [
     ...(said.length === 0 ? [] : [["Messages of the person, word for word:", ...said].join("\n\n")]),
@@ -281,15 +278,11 @@ async function askForSummary(
   const { signal, step } = request.runtime;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     try {
-      const reply = await callModel(
-        { ...request, model },
-        (oneTry) =>
-          joinStreams(model).invoke(
-            messages,
-            mergeConfigs(findWrapping(model), { ...oneTry, ...defined({ signal }) }),
-          ),
-        { step, signal, log },
-      );
+      const ask = (oneTry: { maxRetries: 0 }) => {
+        const options = mergeConfigs(findWrapping(model), { ...oneTry, ...defined({ signal }) });
+        return joinStreams(model).invoke(messages, options);
+      };
+      const reply = await callModel({ ...request, model }, ask, { step, signal, log });
       readMarkup(reply, []);
       // Counts the cost of the summary towards the agent's limits, also after a restart.
       const told = answeredBy(reply, model);

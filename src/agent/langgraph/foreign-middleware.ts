@@ -10,7 +10,7 @@ import { ConfigurationError, DeepAgentError, errorMessage } from "../../core/err
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { checkSpelling } from "../../core/options.ts";
 import { isObject } from "../../core/unknown.ts";
-import { MiddlewareFailure } from "../calls/layers.ts";
+import { MiddlewareFailure } from "../calls/govern.ts";
 import type {
   AgentMiddleware,
   AgentRuntime,
@@ -58,32 +58,28 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
       return [[name, own]];
     }),
   );
+  const { gate, finishRequest } = source;
   return {
-    name: source.name,
+    name,
     ...(source.stateSchema ? { stateSchema: source.stateSchema } : {}),
     ...(source.tools ? { tools: source.tools.map((tool) => toAgentTool(tool)) } : {}),
-    ...adaptGate(source, log),
-    ...hooks,
-    ...adaptWrappers(source, log),
-  };
-}
-
-function adaptGate(source: Source, log: Logger): Pick<Middleware, "gate" | "finishRequest"> {
-  const { name: middleware, gate, finishRequest } = source;
-  return {
     ...(gate && {
       gate: (request: ToolCallRequest) =>
-        hooked({ middleware, hook: "gate", runtime: request.runtime, log }, () => gate.call(source, request)),
+        hooked({ middleware: name, hook: "gate", runtime: request.runtime, log }, () =>
+          gate.call(source, request),
+        ),
     }),
     ...(finishRequest && {
       finishRequest: (request: ModelRequest) => {
         try {
           return finishRequest.call(source, request);
         } catch (error) {
-          throw failureOf(error, { middleware, hook: "finishRequest", log });
+          throw failureOf(error, { middleware: name, hook: "finishRequest", log });
         }
       },
     }),
+    ...hooks,
+    ...adaptWrappers(source, log),
   };
 }
 

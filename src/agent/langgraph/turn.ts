@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphBubbleUp } from "@langchain/langgraph";
@@ -154,7 +153,18 @@ async function askAllLayers(
   let release = (): void => undefined;
   try {
     const reply = await answered(async () => {
-      const request = firstRequest(definition, await definition.model(), state, timed);
+      const { systemMessage, tools, providerTools } = definition;
+      const offered = [...tools.values()].map((tool) => tool.offered);
+      const request: Omit<ModelRequest, "updateState"> = {
+        model: await definition.model(),
+        messages: state.messages,
+        systemMessage,
+        systemPrompt: textOf(systemMessage),
+        // LangChain's middleware knows the provider's tools too, and passes them on.
+        tools: [...offered, ...(providerTools as unknown as ModelRequest["tools"])],
+        state,
+        runtime: agentRuntime(timed),
+      };
       release = await meter.reserve(() => expectedTokens(request), time.signal, contextOf(config).budget);
       if (meter.isUsedUp) return undefined;
       return call({ ...request, updateState: (update) => void updates.push(update) });
@@ -205,22 +215,3 @@ async function answered(
     throw failure.code === "internal" ? error : failure;
   }
 }
-
-const firstRequest = (
-  definition: AgentDefinition,
-  model: BaseChatModel,
-  state: AgentState,
-  config: RunnableConfig,
-): Omit<ModelRequest, "updateState"> => ({
-  model,
-  messages: state.messages,
-  systemMessage: definition.systemMessage,
-  systemPrompt: textOf(definition.systemMessage),
-  tools: [
-    ...[...definition.tools.values()].map(({ offered }) => offered),
-    // LangChain's middleware knows these too, and passes them on.
-    ...(definition.providerTools as unknown as ModelRequest["tools"]),
-  ],
-  state,
-  runtime: agentRuntime(config),
-});

@@ -43,11 +43,8 @@ export const instructionsMiddleware = (
     if (path === undefined) return result;
     const { runtime, state } = request;
     const files = await runtime.step.backend(backend, state, log);
-    const { text, names } = await instructionsAbout(
-      path,
-      new InstructionReader(options, files, keptInstructions(state).versions),
-      request,
-    );
+    const reader = new InstructionReader(options, files, keptInstructions(state).versions);
+    const { text, names } = await instructionsAbout(path, reader, request);
     if (names.length === 0) return result;
     const calls = Object.fromEntries(names.map((name) => [name, request.toolCall.id ?? ""]));
     const { content } = result;
@@ -88,14 +85,9 @@ async function instructionsAbout(
   for (const name of names)
     found.push(...(isRule.has(name) ? await reader.take(name) : await reader.folder(name)));
   const texts = found.filter((one) => one.at !== at);
-  return texts.length === 0
-    ? nothing
-    : {
-        text: InstructionReader.inBlock(
-          `Instructions of the project for the file above; they count like those in the system prompt.\n\n${reader.render(texts)}`,
-        ),
-        names,
-      };
+  if (texts.length === 0) return nothing;
+  const lead = "Instructions of the project for the file above; they count like those in the system prompt.";
+  return { text: InstructionReader.inBlock(`${lead}\n\n${reader.render(texts)}`), names };
 }
 
 /** The path of a call that reads or changes one file. */

@@ -195,11 +195,6 @@ function readResource({ uri = "", text, blob, mimeType }: Record<string, unknown
     return [textBlock(`[Resource ${place}]`), { type: kind, mimeType: found, data: blob, ...file }];
   }
   const words = typeof text === "string" ? text : bytes?.includes(0) ? undefined : bytes && decodeUtf8(bytes);
-  return [
-    textBlock(
-      words === undefined
-        ? `[Resource ${place}: ${claimed ?? "binary"}, not shown]`
-        : `[Resource ${place}]\n${words}`,
-    ),
-  ];
+  if (words === undefined) return [textBlock(`[Resource ${place}: ${claimed ?? "binary"}, not shown]`)];
+  return [textBlock(`[Resource ${place}]\n${words}`)];
 }
