@@ -39,7 +39,7 @@ class WorkspacePlaces {
 
   /** Gates for the files that ignore files keep from agents. */
   readingGates(): InterruptOn {
-    const gate = { when: ({ args }: { args: Record<string, unknown> }) => this.#some(args, this.#isIgnored) };
+    const gate = where((args) => this.#some(args, this.#isIgnored));
     return this.#ignored === undefined ? {} : { read_file: gate, grep: gate };
   }
 
@@ -77,7 +77,7 @@ function starterGates(
   mounted: MountedExecutor | undefined,
   places: WorkspacePlaces,
 ): InterruptOn {
-  const changes = { when: ({ args }: { args: Record<string, unknown> }) => places.changesProtected(args) };
+  const changes = where((args) => places.changesProtected(args));
   const isUnasked = execute === "unsandboxed" && isIsolated(mounted);
   const commands = { when: () => mounted?.executor.approvalReason?.() !== undefined };
   return {
@@ -87,6 +87,11 @@ function starterGates(
 }
 
 const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
+
+/** A gate for the calls whose arguments fit. */
+const where = (fits: (args: Record<string, unknown>) => boolean) => ({
+  when: ({ args }: { args: Record<string, unknown> }) => fits(args),
+});
 
 /**
  * The tool calls that a person approves: file changes as configured, and commands, unless they are sandboxed and the
@@ -98,9 +103,6 @@ export function approvalGates(
   isSandboxed: boolean,
   { served = [], isCopy = false }: { served?: readonly string[]; isCopy?: boolean } = {},
 ): InterruptOn {
-  const where = (when: (args: Record<string, unknown>) => boolean) => ({
-    when: ({ args }: { args: Record<string, unknown> }) => when(args),
-  });
   const gate = {
     all: isCopy ? where((args) => !haveAllBelow(WORKSPACE_MOUNT, args)) : true,
     none: false,

@@ -1,7 +1,7 @@
 /** Logs a person in and out at other MCP servers, whose tools the agent may use. */
 import { createInterface } from "node:readline/promises";
 import { type LoginCallback, openLoginCallback } from "../app/login-callback.ts";
-import { type LoginPlace, loginPlace, loginsOf } from "../app/logins.ts";
+import { loginPlace, loginsOf } from "../app/logins.ts";
 import { checkTools } from "../app/checks/servers.ts";
 import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
@@ -63,11 +63,13 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
   return say(wasIn ? `You are logged out at ${name}.${told}` : `You were not logged in at ${name}.`);
 }
 
+type Place = Extract<ReturnType<typeof loginPlace>, { ok: true }>;
+
 /** The server of a name, or the reason why nobody can log in there. */
 function findPlace(
   name: string | undefined,
   { flags, host }: Pick<CommandArguments, "flags" | "host">,
-): (LoginPlace & { name: string; logins: LoginOptions; config: Config }) | string {
+): (Place & { name: string; logins: LoginOptions; config: Config }) | string {
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return loaded.problems.join("\n");
   const { config } = loaded;

@@ -40,9 +40,8 @@ export const hasTerminal = (): boolean => process.stdin.isTTY && process.stdout.
 export async function atTerminal<Answer>(ask: (asker: Asker) => Promise<Answer>): Promise<Answer> {
   const keyboard = new Keyboard();
   let isInterrupted = false;
-  const asker = terminalAsker(colorsFor(process.stdout, process.env), keyboard, () => {
-    isInterrupted = true;
-  });
+  const interrupted = (): void => void (isInterrupted = true);
+  const asker = terminalAsker(colorsFor(process.stdout, process.env), keyboard, interrupted);
   // Keys that are pressed while nothing is asked are not shown.
   const letGo = keyboard.take({});
   try {

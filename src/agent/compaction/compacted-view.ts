@@ -4,7 +4,7 @@ import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langcha
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { BackendSource } from "../../backends/backend.ts";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
-import { byIdentity } from "../../core/by-identity.ts";
+import { byIdentity, byValue } from "../../core/by-identity.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
@@ -208,17 +208,17 @@ function movedText(message: BaseMessage, path: string): string {
     : messagePreview(text, path, MOVED_LINE_CHARS);
 }
 
-const movedMessages = new WeakMap<BaseMessage, { path: string; short: BaseMessage }>();
+/** A message whose text is in a file, by the path of the file. */
+const shortMessage = byIdentity((message: BaseMessage) =>
+  byValue((path: string) =>
+    copyMessage(message, { content: withText(message.content, movedText(message, path)) }),
+  ),
+);
 
 function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
   const key = messageKey(message);
   const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
-  if (path === undefined) return message;
-  const known = movedMessages.get(message);
-  if (known?.path === path) return known.short;
-  const short = copyMessage(message, { content: withText(message.content, movedText(message, path)) });
-  movedMessages.set(message, { path, short });
-  return short;
+  return path === undefined ? message : shortMessage(message)(path);
 }
 
 const omitMedia = byIdentity((message: BaseMessage) =>

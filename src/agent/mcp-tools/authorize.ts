@@ -6,6 +6,7 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
+import { defined } from "../../core/defined.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
@@ -62,12 +63,10 @@ export async function beginLogin({
   const challenge = await orFail(askForChallenge(server));
   const { resourceMetadataUrl, scope = oauth.scope } = extractWWWAuthenticateParams(challenge);
   const { provider, kept } = oneLogin(redirectUrl, oauth, redactor);
-  const asked = request.scope ?? scope;
   const options = {
     serverUrl: url,
     fetchFn: readingAnyAnswer(request.fetch),
-    ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
-    ...(asked === undefined ? {} : { scope: asked }),
+    ...defined({ resourceMetadataUrl, scope: request.scope ?? scope }),
   };
   await orFail(auth(provider, options), () =>
     kept.discovery?.authorizationServerMetadata === undefined

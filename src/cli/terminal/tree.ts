@@ -1,6 +1,7 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
 import { dollars } from "../../server/views/cost-words.ts";
 import { durationText } from "../../core/clock.ts";
+import { groupBy } from "../../core/group-by.ts";
 import { firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import type { RunDocument } from "../../server/views/run-document.ts";
@@ -107,21 +108,17 @@ interface Row {
 
 /** Every agent below the one that started it; of many, the most urgent first. */
 function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
-  const children = new Map<string, Row[]>();
   const known = new Set(agents.map(({ call_ids: ids }) => ids.join(" ")));
-  let place = 0;
-  for (const agent of agents) {
-    const parent = agent.call_ids.slice(0, -1).join(" ");
+  let queued = 0;
+  const rows = agents.map((agent): Row => {
     const state = agentState(agent);
-    const row = {
-      agent,
-      state,
-      depth: agent.call_ids.length - 1,
-      place: state === "queued" ? (place += 1) : 0,
-    };
-    const key = known.has(parent) ? parent : "";
-    children.set(key, [...(children.get(key) ?? []), row]);
-  }
+    const place = state === "queued" ? (queued += 1) : 0;
+    return { agent, state, depth: agent.call_ids.length - 1, place };
+  });
+  const children = groupBy(rows, ({ agent }) => {
+    const parent = agent.call_ids.slice(0, -1).join(" ");
+    return known.has(parent) ? parent : "";
+  });
   const familyOf = (row: Row): Row[] => [
     row,
     ...(children.get(row.agent.call_ids.join(" ")) ?? []).flatMap(familyOf),

@@ -119,6 +119,7 @@ function areaReport(work: Examination): string {
   const definitions = matches.filter(
     ({ path, text }) => DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path)),
   );
+  const marks = matches.filter(({ text }) => OPEN_MARK.test(text));
   // The first telling lines of the files that were read, two of a text and one of code.
   const beginnings = succeeded(turn, "read_file").flatMap((call) => {
     const path = callPath(call);
@@ -132,11 +133,7 @@ function areaReport(work: Examination): string {
       return section(code(word), found, 5) || `${code(word)}: no matches`;
     }),
     section("Definitions and headings", definitions, 10),
-    section(
-      "Open marks",
-      matches.filter(({ text }) => OPEN_MARK.test(text)),
-      8,
-    ),
+    section("Open marks", marks, 8),
     section("Read, how it begins", beginnings, 2 * FILES_TO_READ),
     ...problems
       .slice(0, 3)
