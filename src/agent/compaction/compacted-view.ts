@@ -11,10 +11,9 @@ import type { ModelRequest } from "../contracts/middleware.ts";
 import { type Block, isMedia, messageKey, mediaLeftOut, mediaName } from "../models/media.ts";
 import { callsOf, copyMessage, textOf } from "../messages/messages.ts";
 import { toolText } from "../messages/tool-text.ts";
+import type { KeepingPlace, MarkedPart } from "../messages/kept-texts.ts";
 import {
   HISTORY_FOLDER,
-  type KeepingPlace,
-  type MarkedPart,
   RESULTS_FOLDER,
   appendParts,
   keepText,
@@ -151,9 +150,6 @@ export class TokenCounter {
 /** Estimates tokens without a tokenizer. */
 export const ESTIMATE = new TokenCounter();
 
-/** Channel of what compaction has moved out of the model's sight. */
-export const COMPACTION = "_summarization";
-
 /** The compaction of a thread. Its messages stay in the state. */
 export interface Compaction {
   /** Id of the first message that the model still sees as it is. */
@@ -182,14 +178,12 @@ const MOVED_LINE_CHARS = 200;
 export function compactedView(messages: BaseMessage[], compaction: Compaction): BaseMessage[] {
   const kept = sinceId(messages, compaction.keptFrom);
   const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
-  const shortened =
-    full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
-  const { moved, withoutMedia } = compaction;
-  const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
+  const { moved = {}, withoutMedia } = compaction;
   const bare = new Set(withoutMedia);
-  const shown = withoutMedia
-    ? texts.map((message) => (bare.has(messageKey(message) ?? "") ? omitMedia(message) : message))
-    : texts;
+  const shown = kept.map((message, at) => {
+    const short = withMovedText(at < full ? shortenArguments(message) : message, moved);
+    return bare.has(messageKey(short) ?? "") ? omitMedia(short) : short;
+  });
   if (compaction.summary === undefined || kept === messages) return shown;
   const content = [compaction.summary, compaction.verbatim ?? []].flat().join("\n\n");
   return [new HumanMessage({ content, additional_kwargs: { lc_source: "summarization" } }), ...shown];

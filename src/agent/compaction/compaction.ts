@@ -7,6 +7,7 @@ import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
+import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { SUMMARY_PROMPT } from "../messages/prompts.ts";
 import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
@@ -18,13 +19,9 @@ import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { readMarkup } from "../models/text-reply.ts";
 import { answeredBy, tellModelCalled } from "../models/reply.ts";
+import type { Compaction, ContextLimits, KeepOptions, TokenCounter } from "./compacted-view.ts";
 import {
-  COMPACTION,
-  type Compaction,
-  type ContextLimits,
   ESTIMATE,
-  type KeepOptions,
-  type TokenCounter,
   compactedView,
   cutIndex,
   historyPath,
@@ -112,7 +109,7 @@ export async function compact(
   if (refused === undefined && !isEnough(after))
     after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
   if (JSON.stringify(after) === JSON.stringify(before)) return before;
-  request.updateState({ [COMPACTION]: after });
+  request.updateState({ [CONTEXT_CHANNELS.compaction]: after });
   tellCompacted(request, before, after, options);
   return after;
 }

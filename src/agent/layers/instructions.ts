@@ -2,15 +2,13 @@ import type { BackendSource } from "../../backends/backend.ts";
 import { validatePath } from "../../backends/paths.ts";
 import type { Logger } from "../../core/logger.ts";
 import { isDeepStrictEqual } from "node:util";
-import { COMPACTION, type Compaction, compactedView } from "../compaction/compacted-view.ts";
+import { type Compaction, compactedView } from "../compaction/compacted-view.ts";
 import type { Middleware, ToolCallRequest } from "../contracts/middleware.ts";
-import type { TextsByName } from "../contracts/state.ts";
+import { CONTEXT_CHANNELS, type TextsByName } from "../contracts/state.ts";
 import { callsOf, isReply, isResult } from "../messages/messages.ts";
 import { type InstructionOptions, InstructionReader, type Instructions } from "./instruction-files.ts";
 
-/** Channel of the instructions that the prompt has, and channel of the calls whose results have others, by file or folder. */
-export const INSTRUCTIONS = "_instructions";
-export const LATER_INSTRUCTIONS = "_laterInstructions";
+const { instructions: INSTRUCTIONS, laterInstructions: LATER_INSTRUCTIONS } = CONTEXT_CHANNELS;
 
 /**
  * Instructions of the project in the prompt, before the memories, read at the start of each run. Those of folders and
@@ -68,7 +66,7 @@ async function instructionsAbout(
     ...rules.filter((rule) => InstructionReader.isAbout(rule, file)).map((rule) => rule.at),
   ];
   const later = (state[LATER_INSTRUCTIONS] as TextsByName | undefined) ?? {}; // our channel
-  const compaction = (state[COMPACTION] as Compaction | undefined) ?? {}; // its channel
+  const compaction = (state[CONTEXT_CHANNELS.compaction] as Compaction | undefined) ?? {}; // its channel
   const results = compactedView(state.messages, compaction).filter(isResult);
   const visible = results.filter(({ text }) => text.includes("<project_instructions>"));
   const calls = new Set(visible.map((result) => result.tool_call_id));

@@ -3,11 +3,10 @@ import type { AIMessage } from "@langchain/core/messages";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
+import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { Measures, inEstimates } from "../compaction/measures.ts";
+import type { Compaction, ContextSize } from "../compaction/compacted-view.ts";
 import {
-  COMPACTION,
-  type Compaction,
-  type ContextSize,
   ESTIMATE,
   TokenCounter,
   compactedView,
@@ -48,9 +47,9 @@ export function summarizationMiddleware(
   const measures = new Measures();
   return {
     name: "SummarizationMiddleware",
-    channels: { [COMPACTION]: { kind: "latest", initial: {} } },
+    channels: { [CONTEXT_CHANNELS.compaction]: { kind: "latest", initial: {} } },
     wrapModelCall: async (request, next) => {
-      const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
+      const known = (request.state[CONTEXT_CHANNELS.compaction] as Compaction | undefined) ?? {}; // our channel
       const measure = measures.of(request);
       const usual = defaultLimits(contextWindow(request.model));
       const { trigger = usual.trigger, keep = usual.keep } = setup;

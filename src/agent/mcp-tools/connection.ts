@@ -16,7 +16,7 @@ import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { Redactor } from "./redactor.ts";
-import { RetryPause } from "./retry-pause.ts";
+import { retryPause } from "./retry-pause.ts";
 import { type Continuation, type InputRequired, elicitResult, parseElicitation } from "./elicitation.ts";
 import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
@@ -91,13 +91,13 @@ export class McpConnection {
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
   #hasNoise = false;
-  readonly #pause: RetryPause;
+  readonly #pause: ReturnType<typeof retryPause>;
 
   constructor(name: string, config: McpServerConfig, options: ConnectionOptions) {
     this.name = name;
     this.config = config;
     this.#options = options;
-    this.#pause = new RetryPause(options.clock ?? monotonicClock);
+    this.#pause = retryPause(options.clock ?? monotonicClock);
   }
 
   /** Lets the next use connect at once, although the last attempt has just failed. */

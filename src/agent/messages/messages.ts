@@ -1,12 +1,11 @@
 /** Messages of a thread: their kinds, texts and copies, and how new ones join the thread. */
+import type { BaseMessageLike, MessageContent } from "@langchain/core/messages";
 import {
   AIMessage,
   BaseMessage,
-  type BaseMessageLike,
   ChatMessage,
   FunctionMessage,
   HumanMessage,
-  type MessageContent,
   RemoveMessage,
   SystemMessage,
   ToolMessage,

@@ -1,12 +1,8 @@
 /** The rules of an agent that examines part of the files itself, and its report. */
 import { oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
+import type { Match, StepRow, OfflineStep, Tools, OfflineTurn } from "./conversation.ts";
 import {
-  type Match,
-  type StepRow,
-  type OfflineStep,
-  type Tools,
-  type OfflineTurn,
   callsNamed,
   failureText,
   nextStep,
