@@ -178,12 +178,15 @@ const MOVED_LINE_CHARS = 200;
 export function compactedView(messages: BaseMessage[], compaction: Compaction): BaseMessage[] {
   const kept = sinceId(messages, compaction.keptFrom);
   const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
-  const { moved = {}, withoutMedia } = compaction;
+  const shortened =
+    full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
+  const { moved, withoutMedia } = compaction;
+  const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
   const bare = new Set(withoutMedia);
-  const shown = kept.map((message, at) => {
-    const short = withMovedText(at < full ? shortenArguments(message) : message, moved);
-    return bare.has(messageKey(short) ?? "") ? omitMedia(short) : short;
-  });
+  // Without a compaction it stays the same array: LangChain's middleware for context editing changes it in place.
+  const shown = withoutMedia
+    ? texts.map((message) => (bare.has(messageKey(message) ?? "") ? omitMedia(message) : message))
+    : texts;
   if (compaction.summary === undefined || kept === messages) return shown;
   const content = [compaction.summary, compaction.verbatim ?? []].flat().join("\n\n");
   return [new HumanMessage({ content, additional_kwargs: { lc_source: "summarization" } }), ...shown];
