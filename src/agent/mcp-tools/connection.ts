@@ -13,7 +13,7 @@ import type { LeftOutTool, ReadResult, TheirTask } from "./answers.ts";
 import { acceptAnyAnswer, rawAnswer, readResult, readTool, readTask } from "./answers.ts";
 import { McpUnavailableError, findHttpStatus, describeServerFailure } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
-import { CallTime } from "./call-time.ts";
+import { callTimer } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import { retryPause } from "./retry-pause.ts";
@@ -59,7 +59,7 @@ export interface CallOptions {
 }
 
 type CallAtWork = Pick<CallOptions, "hold" | "lose"> & {
-  time: CallTime;
+  time: ReturnType<typeof callTimer>;
   count: ReturnType<typeof questionCounter>;
 };
 
@@ -184,7 +184,7 @@ export class McpConnection {
     { isRepeatable = false, hold, lose, continuation }: CallOptions = {},
   ): Promise<ReadResult | InputRequired | TheirTask | { unsent: string }> {
     let isSent = false;
-    const time = new CallTime(this.config.timeout * 1000, signal);
+    const time = callTimer(this.config.timeout * 1000, signal);
     const atWork = { hold, lose, time, count: questionCounter() };
     const options = {
       signal: time.signal,
