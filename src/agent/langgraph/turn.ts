@@ -53,7 +53,12 @@ export function turnsOf(
     const messages = near ? [...told.slice(0, -1), near] : told;
     const state = { ...before, messages };
     const turn: Turn = { definition, binder, state, meter, config };
-    const reached = limitReached(turn, steps);
+    const { recursionLimit } = definition;
+    // LangGraph enforces a limit that the program set there.
+    const isOwnLimit = config.recursionLimit === recursionLimit;
+    const reached =
+      meter.reached(messages) ??
+      (isOwnLimit ? meter.outOfSteps(stepOf(config), steps, recursionLimit) : undefined);
     if (reached) return stoppedAt(reached, turn, await lastReport(turn, reached));
     const answer = await askAllLayers(turn);
     if (answer === undefined) return stoppedAt(meter.reached(messages) ?? meter.timeOver(), turn);
@@ -92,16 +97,6 @@ function withEndCheck(turned: Turned, { definition, state, meter }: Turn): Turne
   if (told === undefined || meter.reached(messages) !== undefined) return turned;
   const update = { ...turned.update, messages: [...(turned.update.messages ?? []), told] };
   return { ...turned, update, added: [...turned.added, told], jumpTo: "model" };
-}
-
-function limitReached({ definition, state, meter, config }: Turn, steps: TurnSteps): Reached | undefined {
-  // LangGraph enforces a limit that the program set there.
-  const { recursionLimit } = definition;
-  const isOwn = config.recursionLimit === recursionLimit;
-  return (
-    meter.reached(state.messages) ??
-    (isOwn ? meter.outOfSteps(stepOf(config), steps, recursionLimit) : undefined)
-  );
 }
 
 function stoppedAt(
