@@ -1,6 +1,7 @@
 /** The composition root: opens storage and puts model, agent and runs together. */
 import { memoized } from "../core/concurrency.ts";
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
+import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
 import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -9,6 +10,7 @@ import { NO_LENDER } from "../runs/client-model.ts";
 import { type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
 import { copiesFolder, originalOf, rulesOf } from "./owned-places.ts";
+import type { Fence } from "../runs/proposals.ts";
 import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -110,10 +112,7 @@ function assemble(
     clock: storage.clock,
     agentFor: async (run, lender, fence) => {
       const main = await findMainRun(run, storage);
-      const isCopied = lender !== NO_LENDER && main.changes === "propose" && !isFinal(main.status);
-      const workspace = isCopied ? originalOf(config, main) : undefined;
-      // Creates or updates the copy that the run works in.
-      const notApplied = workspace === undefined ? undefined : await proposals.open(main, workspace, fence);
+      const notApplied = lender === NO_LENDER ? undefined : await openCopy(main, config, proposals, fence);
       return (await agents()).agentFor({ ...main, ...defined({ notApplied }) }, lender, async () => {
         // Resolved when the run has ended, or this process is done with all of them.
         const { signal } = new AbortController();
@@ -158,6 +157,17 @@ function assemble(
 /** The run whose agent, folders and commands a run has: a background task has those of the run that started it. */
 const findMainRun = async (run: Run, { runs }: Storage): Promise<Run> =>
   (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
+
+/** Creates or updates the copy that a run works in. Returns the files that a person did not apply before. */
+async function openCopy(
+  run: Run,
+  config: Config,
+  proposals: WorkspaceProposals,
+  fence: Fence | undefined,
+): Promise<string[] | undefined> {
+  const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
+  return workspace === undefined ? undefined : proposals.open(run, workspace, fence);
+}
 
 const WORKSPACE_NOT_SHARED =
   "The workspace is another folder than the one that other programs on this Postgres have at the same path, so they could not continue each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a program that has its folder.";

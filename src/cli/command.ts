@@ -118,7 +118,7 @@ export function parseArguments(argv: readonly string[], command: Command): Parse
       return [`Unknown flag ${rawName}.${meant}`];
     }
     if (flag.kind === "boolean") return value === undefined ? [] : [`${rawName} takes no value.`];
-    const taken = value !== undefined && (inlineValue === true || !value.startsWith("-"));
+    const taken = value !== undefined && (inlineValue || !value.startsWith("-"));
     return taken ? [] : [`${rawName} needs a value: ${rawName} ${flag.hint ?? "VALUE"}.`];
   });
   const allowed = command.positionals ?? 0;

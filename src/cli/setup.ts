@@ -66,10 +66,9 @@ export async function workspaceOf(host: HostFacts, asker: Asker | undefined, ste
     const title = wrapText(`${step}Which folder should the agent work in?`, asker.size().columns - 1);
     asker.print(["", ...title.map(bold), ...(folder === undefined ? [] : [`  ${folder}`])].join("\n"));
     const how = folder === undefined ? "Path › " : "Enter to use it, or another path › ";
-    let typed = "";
-    do typed = (await asker.line(how)).trim();
-    while (typed === "" && folder === undefined);
-    const answer = resolve(host.cwd, expandHome(typed || (folder ?? ""), host.home));
+    let path = "";
+    while (path === "") path = (await asker.line(how)).trim() || (folder ?? "");
+    const answer = resolve(host.cwd, expandHome(path, host.home));
     const problem = folderProblem(answer);
     if (problem === undefined) return answer;
     asker.print(yellow(`${problem}.`));
