@@ -22,10 +22,9 @@ export type {
   PendingQuestion,
   QuestionReply,
 } from "./contracts/question.ts";
-export type { Decision, DecisionType, SameCalls } from "../tools/request.ts";
 export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/state.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/middleware.ts";
-export type { Agent, AgentInput, AgentSnapshot, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
+export type { Agent, AgentInput, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
 export type { ChildRun, ChildRuns, NewChild } from "./contracts/children.ts";
 export type { SharedBudget, Spent } from "./contracts/limits.ts";
 export type { TracePlace } from "./contracts/trace.ts";

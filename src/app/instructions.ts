@@ -11,14 +11,8 @@ import { defined } from "../core/defined.ts";
 import { ConfigurationError, errorMessage } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";
-import {
-  type Owner,
-  type PlacesConfig,
-  readIgnoreFiles,
-  originalOf,
-  findRepository,
-  rulesOf,
-} from "./owned-places.ts";
+import type { Owner, PlacesConfig } from "./owned-places.ts";
+import { readIgnoreFiles, originalOf, findRepository, rulesOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 
 /** Limits them, because every model call carries all of them. */

@@ -59,12 +59,7 @@ async function sendSpans(): Promise<void> {
 
 async function sendToLangSmith(env: Environment): Promise<void> {
   // Any of them switches LangSmith on, as LangChain reads them.
-  const switches = [
-    "LANGSMITH_TRACING",
-    "LANGSMITH_TRACING_V2",
-    "LANGCHAIN_TRACING",
-    "LANGCHAIN_TRACING_V2",
-  ] as const;
+  const switches = ["LANGSMITH_TRACING", "LANGCHAIN_TRACING"].flatMap((name) => [name, `${name}_V2`]);
   if (!switches.some((name) => env[name] === "true")) return;
   const { awaitAllCallbacks } = await import("@langchain/core/callbacks/promises");
   await awaitAllCallbacks();

@@ -50,11 +50,10 @@ export function loginPlace(
 ): ({ ok: true } & LoginPlace) | { ok: false; problem: string } {
   const cannot = (problem: string) => ({ ok: false, problem }) as const;
   if (!("url" in given)) return cannot("is started by a command, so nobody logs in there.");
-  if (!takesLogin(given)) {
+  if (!takesLogin(given))
     return cannot(
       "has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.",
     );
-  }
   try {
     const { server, secrets } = expandServer(given, env);
     if (!("url" in server) || parsedUrl(server.url) === undefined)
@@ -97,13 +96,10 @@ class LoginFiles implements LoginStore {
     return sealed && this.#opened(server, sealed);
   }
 
-  async #sealed(server: string): Promise<Buffer | undefined> {
-    try {
-      return await readFile(this.#file(server));
-    } catch (error) {
-      if (codeOf(error) === "ENOENT") return undefined;
-      throw unusable(error);
-    }
+  #sealed(server: string): Promise<Buffer | undefined> {
+    return readFile(this.#file(server)).catch((error: unknown) =>
+      codeOf(error) === "ENOENT" ? undefined : throwUnusable(error),
+    );
   }
 
   async #opened(server: string, sealed: Buffer): Promise<Login> {
@@ -125,22 +121,14 @@ class LoginFiles implements LoginStore {
     server: string,
     change: (kept: Login | undefined) => Promise<Login | undefined>,
   ): Promise<Login | undefined> {
-    const lock = await this.#lock(server).catch((error: unknown) => {
-      throw unusable(error);
-    });
+    const lock = await this.#lock(server).catch(throwUnusable);
     try {
       const sealed = await this.#sealed(server);
       // A log-in that cannot be decrypted is replaced.
       const kept = sealed && (await this.#opened(server, sealed).catch(() => undefined));
       const next = await change(kept);
-      if (next === undefined || next !== kept) {
-        try {
-          if (next === undefined) await rm(this.#file(server), { force: true });
-          else await this.#write(server, next);
-        } catch (error) {
-          throw unusable(error);
-        }
-      }
+      if (next === undefined) await rm(this.#file(server), { force: true }).catch(throwUnusable);
+      else if (next !== kept) await this.#write(server, next).catch(throwUnusable);
       return next;
     } finally {
       lock.release();
@@ -209,10 +197,10 @@ class LoginFiles implements LoginStore {
 }
 
 /** An error of the file system names a path of this machine, and models read why a server is missing. */
-function unusable(error: unknown): unknown {
-  if (error instanceof McpUnavailableError || error instanceof ConfigurationError) return error;
+function throwUnusable(error: unknown): never {
+  if (error instanceof McpUnavailableError || error instanceof ConfigurationError) throw error;
   const code = codeOf(error) ?? "unknown error";
-  return new McpUnavailableError(
+  throw new McpUnavailableError(
     `its log-in cannot be read or kept (${code}); check the folder logins of the data directory`,
     { cause: error },
   );

@@ -7,6 +7,8 @@ import { Lessons } from "../agent/models/profiles/learned.ts";
 import { packageProblem, packagesFolder } from "../agent/models/packages.ts";
 import type { ModelSource, ResolveOptions } from "../agent/models/resolve.ts";
 import type { Config } from "../config/schema.ts";
+import { byValue } from "../core/by-identity.ts";
+import { memoized } from "../core/concurrency.ts";
 import type { Logger } from "../core/logger.ts";
 
 /** Loads models by their specification; without one, the model that the environment chooses. */
@@ -17,7 +19,12 @@ export interface ModelSources {
 /** The models of a server: each is resolved when it is first needed, and then shared. */
 export class Models {
   readonly #options: Omit<ResolveOptions, "model">;
-  readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
+  readonly #load = byValue((spec: string) =>
+    memoized(async () => {
+      const { buildLlm } = await import("../agent/agent.ts");
+      return buildLlm({ model: spec || undefined, ...this.#options });
+    }),
+  );
 
   constructor(
     {
@@ -52,17 +59,8 @@ export class Models {
    * Loads a model; without a specification, the one that the environment chooses. After a failure the next call tries
    * again.
    */
-  get(spec: string | undefined): Promise<BaseChatModel> {
-    const known = this.#resolved.get(spec);
-    if (known) return known;
-    const resolving = import("../agent/agent.ts")
-      .then(({ buildLlm }) => buildLlm({ model: spec, ...this.#options }))
-      .catch((error: unknown) => {
-        this.#resolved.delete(spec);
-        throw error;
-      });
-    this.#resolved.set(spec, resolving);
-    return resolving;
+  get(spec = ""): Promise<BaseChatModel> {
+    return this.#load(spec)();
   }
 }
 

@@ -17,55 +17,40 @@ export const runGates = (
   { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
 ): InterruptOn => {
   const { approvals } = config;
-  const places = new WorkspacePlaces(workspaceOf(config, owner), readIgnoreFiles(config, owner));
+  const places = workspacePlaces(workspaceOf(config, owner), readIgnoreFiles(config, owner));
   // A person reviews the changes of a copy as a whole, and nothing starts programs from there.
   const isCopy = owner.changes === "propose";
   return {
     ...approvalGates(approvals, isIsolated(mounted), { served, isCopy }),
-    ...(isCopy ? {} : starterGates(approvals, mounted, places)),
-    ...places.readingGates(),
+    ...(isCopy ? {} : starterGates(approvals, mounted, places.protectedChange)),
+    ...places.readingGates,
   };
 };
 
-/** The places of the workspace that calls name, also by links. */
-class WorkspacePlaces {
-  readonly #root: string | undefined;
-  readonly #ignored: IgnoreFiles | undefined;
-
-  constructor(workspace: string | undefined, ignored: IgnoreFiles | undefined) {
-    this.#root = workspace === undefined ? undefined : realPath(workspace);
-    this.#ignored = ignored;
-  }
-
-  /** Gates for the files that ignore files keep from agents. */
-  readingGates(): InterruptOn {
-    const gate = { when: ({ args }: { args: Record<string, unknown> }) => this.#some(args, this.#isIgnored) };
-    return this.#ignored === undefined ? {} : { read_file: gate, grep: gate };
-  }
-
-  /** True for a change of a file that starts programs, has such rules, or that a person must allow to be read. */
-  changesProtected(args: Record<string, unknown>): boolean {
-    return this.#some(
-      args,
-      (root, place) =>
-        isStartingPath(root, place) || IgnoreFiles.isOne(place) || this.#isIgnored(root, place),
+/** Gates for calls by the places of the workspace that they name, also by links. */
+function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | undefined) {
+  const root = workspace === undefined ? undefined : realPath(workspace);
+  const gateFor = (fits: (root: string, place: string) => boolean) =>
+    where((args) =>
+      pathsOf(args).some((path) => {
+        const valid = validatePath(path);
+        if (root === undefined || !valid.ok || !isAtOrBelow(valid.path, WORKSPACE_MOUNT)) return false;
+        const named = join(root, stripPrefix(WORKSPACE_MOUNT, valid.path));
+        return fits(root, named) || fits(root, realPath(named));
+      }),
     );
-  }
-
-  readonly #isIgnored = (root: string, place: string): boolean =>
-    isInside(root, place) &&
-    this.#ignored?.isAsked(`/${relative(root, place).replaceAll("\\", "/")}`) === true;
-
-  #some(args: Record<string, unknown>, fits: (root: string, place: string) => boolean): boolean {
-    const root = this.#root;
-    if (root === undefined) return false;
-    return pathsOf(args).some((path) => {
-      const valid = validatePath(path);
-      if (!valid.ok || !isAtOrBelow(valid.path, WORKSPACE_MOUNT)) return false;
-      const named = join(root, stripPrefix(WORKSPACE_MOUNT, valid.path));
-      return fits(root, named) || fits(root, realPath(named));
-    });
-  }
+  const isIgnored = (top: string, place: string): boolean =>
+    isInside(top, place) && ignored?.isAsked(`/${relative(top, place).replaceAll("\\", "/")}`) === true;
+  const reading = gateFor(isIgnored);
+  /** Gates for the files that ignore files keep from agents. */
+  const readingGates: InterruptOn = ignored === undefined ? {} : { read_file: reading, grep: reading };
+  return {
+    readingGates,
+    /** For a change of a file that starts programs, has such rules, or that a person must allow to be read. */
+    protectedChange: gateFor(
+      (top, place) => isStartingPath(top, place) || IgnoreFiles.isOne(place) || isIgnored(top, place),
+    ),
+  };
 }
 
 /**
@@ -75,9 +60,8 @@ class WorkspacePlaces {
 function starterGates(
   { write, execute }: Config["approvals"],
   mounted: MountedExecutor | undefined,
-  places: WorkspacePlaces,
+  changes: ReturnType<typeof where>,
 ): InterruptOn {
-  const changes = { when: ({ args }: { args: Record<string, unknown> }) => places.changesProtected(args) };
   const isUnasked = execute === "unsandboxed" && isIsolated(mounted);
   const commands = { when: () => mounted?.executor.approvalReason?.() !== undefined };
   return {
@@ -87,6 +71,11 @@ function starterGates(
 }
 
 const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
+
+/** A gate for the calls whose arguments fit. */
+const where = (fits: (args: Record<string, unknown>) => boolean) => ({
+  when: ({ args }: { args: Record<string, unknown> }) => fits(args),
+});
 
 /**
  * The tool calls that a person approves: file changes as configured, and commands, unless they are sandboxed and the
@@ -98,9 +87,6 @@ export function approvalGates(
   isSandboxed: boolean,
   { served = [], isCopy = false }: { served?: readonly string[]; isCopy?: boolean } = {},
 ): InterruptOn {
-  const where = (when: (args: Record<string, unknown>) => boolean) => ({
-    when: ({ args }: { args: Record<string, unknown> }) => when(args),
-  });
   const gate = {
     all: isCopy ? where((args) => !haveAllBelow(WORKSPACE_MOUNT, args)) : true,
     none: false,

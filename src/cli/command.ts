@@ -8,6 +8,7 @@ import type { Setting, SettingKind } from "../config/settings.ts";
 import { SETTINGS, SETTING_GROUPS, envName, flagName } from "../config/settings.ts";
 import { defined } from "../core/defined.ts";
 import { didYouMean } from "../core/options.ts";
+import { wrapText } from "./terminal/text.ts";
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit or missed its goal. */
 export type ExitCode = 0 | 1 | 2 | 3;
@@ -108,10 +109,18 @@ export function parseArguments(argv: readonly string[], command: Command): Parse
     allowPositionals: true,
     tokens: true,
   });
-  const problems: string[] = [];
-  for (const token of tokens) {
-    if (token.kind === "option") problems.push(...optionProblems(token, flags));
-  }
+  const problems = tokens.flatMap((token) => {
+    if (token.kind !== "option") return [];
+    const { name, rawName, value, inlineValue } = token;
+    const flag = flags.get(name);
+    if (flag === undefined) {
+      const meant = rawName.startsWith("--") ? didYouMean(name, flags.keys(), "--") : "";
+      return [`Unknown flag ${rawName}.${meant}`];
+    }
+    if (flag.kind === "boolean") return value === undefined ? [] : [`${rawName} takes no value.`];
+    const taken = value !== undefined && (inlineValue || !value.startsWith("-"));
+    return taken ? [] : [`${rawName} needs a value: ${rawName} ${flag.hint ?? "VALUE"}.`];
+  });
   const allowed = command.positionals ?? 0;
   for (const word of positionals.slice(allowed)) {
     const quoting = allowed > 0 ? " Quote arguments that contain spaces." : "";
@@ -119,25 +128,6 @@ export function parseArguments(argv: readonly string[], command: Command): Parse
   }
   if (problems.length > 0) return { ok: false, problems };
   return { ok: true, flags: values, positionals };
-}
-
-function optionProblems(
-  token: {
-    name: string;
-    rawName: string;
-    value?: string | undefined;
-    inlineValue?: boolean | undefined;
-  },
-  flags: ReadonlyMap<string, Flag>,
-): string[] {
-  const flag = flags.get(token.name);
-  if (flag === undefined) {
-    const meant = token.rawName.startsWith("--") ? didYouMean(token.name, flags.keys(), "--") : "";
-    return [`Unknown flag ${token.rawName}.${meant}`];
-  }
-  if (flag.kind === "boolean") return token.value === undefined ? [] : [`${token.rawName} takes no value.`];
-  const taken = token.value !== undefined && (token.inlineValue === true || !token.value.startsWith("-"));
-  return taken ? [] : [`${token.rawName} needs a value: ${token.rawName} ${flag.hint ?? "VALUE"}.`];
 }
 
 const toFlag = (setting: Setting): Flag => ({
@@ -288,24 +278,10 @@ function table(rows: readonly (readonly [string, string])[]): string[] {
   const indent = 2;
   const column = Math.min(32, Math.max(0, ...rows.map(([label]) => label.length)) + indent);
   return rows.flatMap(([label, text]) => {
-    const lines = wrap(text, 100 - column - indent);
+    const lines = wrapText(text, 100 - column - indent);
     const first = label.length < column ? label.padEnd(column) + (lines.shift() ?? "") : label;
     return [first, ...lines.map((line) => " ".repeat(column) + line)].map(
       (line) => " ".repeat(indent) + line,
     );
   });
-}
-
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else {
-      line = line === "" ? word : `${line} ${word}`;
-    }
-  }
-  return [...lines, line];
 }

@@ -28,12 +28,11 @@ export async function runDemo(args: CommandArguments): Promise<ExitCode> {
   const { config } = loaded;
   const isInteractive = process.stdin.isTTY && process.stdout.isTTY;
   const own = flags["workspace"] === undefined ? undefined : config.workspace;
-  if (own !== undefined && !isInteractive && flags["yes"] !== true) {
+  if (own !== undefined && !isInteractive && flags["yes"] !== true)
     return complain(
       "There is no terminal to ask in. Use a terminal, or --yes to approve every change to the folder itself.",
       2,
     );
-  }
   const isSample = own === undefined;
   const { folder, dataDir } = isSample ? await copyOfSample() : { folder: own, dataDir: config.dataDir };
   // A demo should need no key and cost nothing.

@@ -58,45 +58,25 @@ export function clientQuestion(clients: readonly ClientHere[]): Question<string>
   return { title: "1 of 5  Which client should use it?", choices };
 }
 
-export async function askWorkspace(initial: string | undefined, asker: Asker, step: string): Promise<string> {
-  const title = wrapText(`${step}Which folder should the agent work in?`, asker.size().columns - 1);
-  asker.print(["", ...title.map((line) => asker.colors.bold(line))].join("\n"));
-  if (initial !== undefined) asker.print(`  ${initial}`);
-  const how = initial === undefined ? "Path › " : "Enter to use it, or another path › ";
-  for (;;) {
-    const answer = (await asker.line(how)).trim();
-    const folder = answer === "" ? initial : answer;
-    if (folder !== undefined) return folder;
-  }
-}
-
 const OTHER = "other";
 
-function modelQuestion(models: readonly ModelHere[], step: string): Question<string> {
+export async function askModel(models: readonly ModelHere[], asker: Asker, step: string): Promise<string> {
   const notes: Record<KeyPlace, string> = { environment: "is set here", keychain: "is in the keychain" };
   const known = [...models].sort(
     (one, other) => Number(other.from !== undefined) - Number(one.from !== undefined),
   );
-  return {
-    title: `${step}Which model should the agent use?`,
-    choices: [
-      ...known.map(({ spec, key, from }) => ({
-        value: spec,
-        label: spec,
-        note: from === undefined ? `needs ${key}, asked next` : `${key} ${notes[from]}`,
-      })),
-      {
-        value: OFFLINE,
-        label: OFFLINE,
-        note: "fixed rules instead of a language model, for a first look; no key",
-      },
-      { value: OTHER, label: "another", note: "of any provider" },
-    ],
-  };
-}
-
-export async function askModel(models: readonly ModelHere[], asker: Asker, step: string): Promise<string> {
-  const chosen = await choose(modelQuestion(models, step), asker);
+  const title = `${step}Which model should the agent use?`;
+  const rules = "fixed rules instead of a language model, for a first look; no key";
+  const choices = [
+    ...known.map(({ spec, key, from }) => ({
+      value: spec,
+      label: spec,
+      note: from === undefined ? `needs ${key}, asked next` : `${key} ${notes[from]}`,
+    })),
+    { value: OFFLINE, label: OFFLINE, note: rules },
+    { value: OTHER, label: "another", note: "of any provider" },
+  ];
+  const chosen = await choose({ title, choices }, asker);
   if (chosen !== OTHER) return chosen;
   for (;;) {
     const spec = (await asker.line("As provider:model › ")).trim();

@@ -107,25 +107,26 @@ async function installFor(client: Client, wishes: Wishes, args: CommandArguments
 export const runUninstall = async (args: CommandArguments): Promise<ExitCode> =>
   orRefusal(async () => {
     const client = namedClient(args);
-    if (client.kind === "file") return uninstallFrom(client, openFile(client, args), args);
-    const { title, remove } = client;
-    return say(`${title} removes servers by itself. Run:\n\n  ${remove.join(" ")}\n\n${leftBy(args)}`);
-  });
-
-const uninstallFrom = (client: FileClient, file: ConfigFile, args: CommandArguments): Promise<ExitCode> =>
-  changing(client, "Remove the server from it yourself.", async () => {
-    const text = await file.read();
-    if (text === undefined || !hasEntry(withoutMark(text), client))
-      return say(`${client.title} does not have this server: ${client.file}`);
-    const before = await file.readBackup();
-    const result = withoutEntry(withoutMark(text), client, before && withoutMark(before));
-    if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
-    const after = byteOrderMark(text) + result.text;
-    // If nothing else was changed since, the earlier file is restored, to the last byte.
-    if (before !== undefined && differOnlyInForm(before, after)) await file.restore();
-    else await file.write(after, false);
-    await file.forget();
-    return say(`Removed from ${client.title}: ${client.file}`, leftBy(args));
+    const { title } = client;
+    if (client.kind === "command")
+      return say(
+        `${title} removes servers by itself. Run:\n\n  ${client.remove.join(" ")}\n\n${leftBy(args)}`,
+      );
+    const file = openFile(client, args);
+    return changing(client, "Remove the server from it yourself.", async () => {
+      const text = await file.read();
+      if (text === undefined || !hasEntry(withoutMark(text), client))
+        return say(`${title} does not have this server: ${file.path}`);
+      const before = await file.readBackup();
+      const result = withoutEntry(withoutMark(text), client, before && withoutMark(before));
+      if (!result.ok) return complain(`${file.path} was left alone: ${result.problem}.`);
+      const after = byteOrderMark(text) + result.text;
+      // If nothing else was changed since, the earlier file is restored, to the last byte.
+      if (before !== undefined && differOnlyInForm(before, after)) await file.restore();
+      else await file.write(after, false);
+      await file.forget();
+      return say(`Removed from ${title}: ${file.path}`, leftBy(args));
+    });
   });
 
 /** Names the files that remain on this machine, and the commands that delete them. */

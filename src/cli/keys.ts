@@ -24,8 +24,13 @@ export async function runKeys({ positionals, host }: CommandArguments): Promise<
   if (action === "list" && name === undefined) return list(host);
   if ((action !== "set" && action !== "forget") || name === undefined)
     return complain("keys has three actions: list, set KEY, and forget KEY.", 2);
-  const problem = nameProblem(name);
-  if (problem !== undefined) return complain(problem, 2);
+  if (!NAMES.includes(name)) {
+    const known = NAMES.join(", ");
+    // The name is repeated only if it cannot be a key itself.
+    if (!/^[A-Z][A-Z_]+$/.test(name)) return complain(`Say whose key it is: ${known}.`, 2);
+    const which = didYouMean(name, NAMES) || ` Known: ${known}.`;
+    return complain(`No model or search provider has its key in ${name}.${which}`, 2);
+  }
   const kept = await readSecret(name, host);
   if (!kept.ok) return complain(withoutKeychain(kept.problem, host));
   if (action === "set") {
@@ -67,10 +72,3 @@ async function list(host: HostFacts): Promise<ExitCode> {
 /** A key of the environment comes first. */
 const besideEnvironment = (name: string, { env }: HostFacts): string =>
   variable(env, name) === undefined ? "" : "; the environment here has another, which is used instead";
-
-/** Explains an unknown name. Does not repeat the name, which may be a key itself. */
-function nameProblem(name: string): string | undefined {
-  if (NAMES.includes(name)) return undefined;
-  if (!/^[A-Z][A-Z_]+$/.test(name)) return `Say whose key it is: ${NAMES.join(", ")}.`;
-  return `No model or search provider has its key in ${name}.${didYouMean(name, NAMES) || ` Known: ${NAMES.join(", ")}.`}`;
-}

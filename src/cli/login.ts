@@ -5,7 +5,6 @@ import { loginPlace, loginsOf } from "../app/logins.ts";
 import { checkTools } from "../app/checks/servers.ts";
 import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
-import type { RemoteMcpServer } from "../agent/mcp-tools/server-config.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
@@ -64,19 +63,13 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
   return say(wasIn ? `You are logged out at ${name}.${told}` : `You were not logged in at ${name}.`);
 }
 
+type Place = Extract<ReturnType<typeof loginPlace>, { ok: true }>;
+
 /** The server of a name, or the reason why nobody can log in there. */
 function findPlace(
   name: string | undefined,
   { flags, host }: Pick<CommandArguments, "flags" | "host">,
-):
-  | {
-      name: string;
-      server: RemoteMcpServer;
-      secrets: readonly string[];
-      logins: LoginOptions;
-      config: Config;
-    }
-  | string {
+): (Place & { name: string; logins: LoginOptions; config: Config }) | string {
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return loaded.problems.join("\n");
   const { config } = loaded;

@@ -106,16 +106,8 @@ async function install(spec: string, folder: string, host: HostFacts): Promise<s
           args: [join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")],
         }
       : { command: "npm", args: [] };
-  const options = [
-    "--prefix",
-    folder,
-    "--global=false",
-    "--ignore-scripts",
-    "--no-audit",
-    "--no-fund",
-    "--no-color",
-  ];
-  const child = startChild(command, [...args, "install", ...options, spec], {
+  const options = "--global=false --ignore-scripts --no-audit --no-fund --no-color".split(" ");
+  const child = startChild(command, [...args, "install", "--prefix", folder, ...options, spec], {
     cwd: folder,
     env: host.env,
     stdio: ["ignore", "pipe", "pipe"],

@@ -30,11 +30,10 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
     const { outbox } = local.operator;
     const count = await (name === "retry" ? outbox.retry(numbers) : outbox.drop(numbers));
     const wanted = new Set(numbers).size;
-    if (count < wanted) {
+    if (count < wanted)
       return complain(
         `${wanted - count} of these messages do not exist. ${local.dataCommand("news", "list")} shows all.`,
       );
-    }
     const what = counted(count, "message");
     if (name === "drop") return say(`Dropped ${what}.`);
     return say(`${what} will be sent again by a server that has the channel.`);

@@ -44,12 +44,11 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
   const resume = textOf(flags["resume"]);
   const [given] = positionals;
   const task = resume === undefined ? await taskFrom(given) : given;
-  if ((task === undefined || task.trim() === "") === (resume === undefined)) {
+  if ((task === undefined || task.trim() === "") === (resume === undefined))
     return complain(
       `Give a task: ${commandLine(args.host, ["run"])} "TASK", - to read it from standard input, or --resume RUN.`,
       2,
     );
-  }
   if (task !== undefined && task.length > MAX_TASK) {
     const problem = `The task has more than ${MAX_TASK} characters.`;
     return complain(`${problem} Put long texts into a file of the folder and name it.`, 2);

@@ -8,11 +8,11 @@ import { isInside, realPath } from "../core/real-path.ts";
 import type { Client, FileClient } from "./clients/catalogue.ts";
 import type { ExitCode } from "./command.ts";
 import { keyPlace, modelsHere, repositoryAround, workspaceHere } from "./first-look.ts";
-import { type Choice, askModel, askWorkspace, choose, keyOf } from "./init-questions.ts";
+import { type Choice, askModel, choose, keyOf } from "./init-questions.ts";
 import { complain } from "./output.ts";
 import { type Asker, terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
-import { colorsFor } from "./terminal/text.ts";
+import { colorsFor, wrapText } from "./terminal/text.ts";
 
 /** The reason why nothing can be set up as requested. */
 export class Refusal extends Error {
@@ -40,9 +40,8 @@ export const hasTerminal = (): boolean => process.stdin.isTTY && process.stdout.
 export async function atTerminal<Answer>(ask: (asker: Asker) => Promise<Answer>): Promise<Answer> {
   const keyboard = new Keyboard();
   let isInterrupted = false;
-  const asker = terminalAsker(colorsFor(process.stdout, process.env), keyboard, () => {
-    isInterrupted = true;
-  });
+  const interrupted = (): void => void (isInterrupted = true);
+  const asker = terminalAsker(colorsFor(process.stdout, process.env), keyboard, interrupted);
   // Keys that are pressed while nothing is asked are not shown.
   const letGo = keyboard.take({});
   try {
@@ -61,12 +60,18 @@ export async function workspaceOf(host: HostFacts, asker: Asker | undefined, ste
     if (folder !== undefined) return folder;
     throw new Refusal(`${wideFolder(host)}. Choose a folder with --workspace DIR.`);
   }
-  if (folder === undefined) asker.print(`\n${asker.colors.yellow(`${wideFolder(host)}.`)}`);
+  const { bold, yellow } = asker.colors;
+  if (folder === undefined) asker.print(`\n${yellow(`${wideFolder(host)}.`)}`);
   for (;;) {
-    const answer = resolve(host.cwd, expandHome(await askWorkspace(folder, asker, step), host.home));
+    const title = wrapText(`${step}Which folder should the agent work in?`, asker.size().columns - 1);
+    asker.print(["", ...title.map(bold), ...(folder === undefined ? [] : [`  ${folder}`])].join("\n"));
+    const how = folder === undefined ? "Path › " : "Enter to use it, or another path › ";
+    let path = "";
+    while (path === "") path = (await asker.line(how)).trim() || (folder ?? "");
+    const answer = resolve(host.cwd, expandHome(path, host.home));
     const problem = folderProblem(answer);
     if (problem === undefined) return answer;
-    asker.print(asker.colors.yellow(`${problem}.`));
+    asker.print(yellow(`${problem}.`));
   }
 }
 

@@ -181,9 +181,7 @@ export class KeyedLock {
     const own = [...new Set(keys)];
     const before = own.flatMap((key) => this.#tails.get(key) ?? []);
     let release = (): void => {};
-    const tail = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const tail = new Promise<void>((resolve) => (release = resolve));
     for (const key of own) this.#tails.set(key, tail);
     await Promise.all(before);
     try {

@@ -12,9 +12,8 @@ export function criteriaProblem(criteria: readonly string[]): string | undefined
   if (empty >= 0)
     return `Criterion ${empty + 1} of the goal is empty; write what has to be true, or leave it out.`;
   const long = texts.findIndex((text) => text.length > MAX_CHARACTERS);
-  if (long >= 0) {
+  if (long >= 0)
     return `Criterion ${long + 1} of the goal has ${texts[long]?.length} characters; at most ${MAX_CHARACTERS} are allowed. Put details into a file and name it.`;
-  }
   const twice = texts.findIndex((text, index) => texts.indexOf(text) !== index);
   return twice < 0 ? undefined : `Criterion ${twice + 1} of the goal is given twice; leave one out.`;
 }

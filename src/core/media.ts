@@ -195,11 +195,10 @@ export function mediaProblem(facts: MediaFacts, limits: MediaLimits): string | u
     return "Its bytes are not an image, audio, video or PDF. Fetch it again, or read it as its real type.";
   const isPdf = mimeType === "application/pdf";
   const isImage = mediaKind(mimeType) === "image";
-  if (!limits.accepts(mimeType)) {
+  if (!limits.accepts(mimeType))
     return isImage && limits.accepts("image/png")
       ? `The model does not accept this format. Convert it to PNG${BY_COMMAND}`
       : `The model does not accept ${isPdf ? "PDF files" : isImage ? "images" : mediaKind(mimeType)}. Extract what you need as text${BY_COMMAND}`;
-  }
   if (frames > (limits.frames ?? Infinity))
     return `The model does not accept animated GIFs. Save a frame as PNG${BY_COMMAND}`;
   const most = isPdf ? pdf : isImage ? image : Infinity;

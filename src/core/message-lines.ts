@@ -99,9 +99,15 @@ async function passedOn(
   const problem = isTooLong ? checks.tooLong : checks.problemOf(bytes);
   await ownTurn();
   if (problem === undefined) return bytes;
-  const { id, isAnswer } = readOutline(bytes.subarray(Math.max(bytes.subarray(0, EDGE).indexOf("{"), 0)));
-  if (id === undefined) return undefined;
-  if (isAnswer) {
+  // The id, and whether it is an answer, are read without parsing the message.
+  const message = bytes.subarray(Math.max(bytes.subarray(0, EDGE).indexOf("{"), 0));
+  const first = message.toString("latin1", 0, EDGE);
+  const last = message.toString("latin1", Math.max(message.length - EDGE, 0));
+  const json = (FIRST_ID.exec(first) ?? LAST_ID.exec(last))?.[1];
+  if (json === undefined) return undefined;
+  // Both expressions take JSON of a number or a string only.
+  const id = JSON.parse(json) as RequestId;
+  if (ANSWER.test(first)) {
     // The code of an invalid request in JSON-RPC.
     const answer = { jsonrpc: "2.0", id, error: { code: -32_600, message: problem } };
     return framed(Buffer.from(`${JSON.stringify(answer)}\n`));
@@ -147,16 +153,6 @@ class Line {
 
 /** Bytes at either end of a line, among which programs write the id and whether it is an answer. */
 const EDGE = 300;
-
-/** Reads the id of a message, and whether it is an answer, without parsing it. */
-function readOutline(line: Buffer): { id: RequestId | undefined; isAnswer: boolean } {
-  const first = line.toString("latin1", 0, EDGE);
-  const last = line.toString("latin1", Math.max(line.length - EDGE, 0));
-  const json = (FIRST_ID.exec(first) ?? LAST_ID.exec(last))?.[1];
-  // Both expressions take JSON of a number or a string only.
-  const id = json === undefined ? undefined : (JSON.parse(json) as RequestId);
-  return { id, isAnswer: ANSWER.test(first) };
-}
 
 const FIRST_ID =
   /^\{\s{0,9}(?:"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9},\s{0,9})?"id"\s{0,9}:\s{0,9}(\d{1,15}|"[\w-]{1,100}")\s{0,9},/;

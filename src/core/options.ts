@@ -130,9 +130,8 @@ export function closestNames(name: string, names: Iterable<string>, limit = 3): 
   const found = [...names].flatMap((candidate) => {
     const known = candidate.toLowerCase();
     const distance = editDistance(wanted, known);
-    if (distance <= Math.max(2, candidate.length / 4) && distance < candidate.length) {
+    if (distance <= Math.max(2, candidate.length / 4) && distance < candidate.length)
       return [{ candidate, distance }];
-    }
     return known.split(/_+/).includes(wanted) ? [{ candidate, distance: known.length }] : [];
   });
   return found

@@ -26,19 +26,14 @@ export function plainProblem(issue: z.core.$ZodRawIssue): string {
       const values = issue.values.map(String);
       const last = values.at(-1) ?? "nothing";
       return `must be ${values.length < 2 ? last : `${values.slice(0, -1).join(", ")} or ${last}`}`;
-    case "too_small": {
-      const unit = UNITS[issue.origin];
-      const least = issue.inclusive === false ? "greater than" : "at least";
-      if (unit === undefined) return `must be ${least} ${issue.minimum}`;
-      return Number(issue.minimum) === 1
-        ? "must not be empty"
-        : `must have at least ${issue.minimum} ${unit}`;
-    }
+    case "too_small":
     case "too_big": {
+      const isSmall = issue.code === "too_small";
+      const bound = isSmall ? issue.minimum : issue.maximum;
+      const [strict, usual] = isSmall ? ["greater than", "at least"] : ["less than", "at most"];
       const unit = UNITS[issue.origin];
-      const most = issue.inclusive === false ? "less than" : "at most";
-      if (unit === undefined) return `must be ${most} ${issue.maximum}`;
-      return `must have at most ${issue.maximum} ${unit}`;
+      if (unit === undefined) return `must be ${issue.inclusive === false ? strict : usual} ${bound}`;
+      return isSmall && Number(bound) === 1 ? "must not be empty" : `must have ${usual} ${bound} ${unit}`;
     }
     case "invalid_format":
       if (issue.format === "starts_with") return `must begin with ${String(issue["prefix"])}`;

@@ -1,4 +1,5 @@
 /** Text that is cut, put on a line or shown. The page's script uses it too, so it needs nothing of Node. */
+import { byValue } from "./by-identity.ts";
 
 /** The first `limit` UTF-16 units of `text`, never ending inside a surrogate pair. */
 export function headOf(text: string, limit: number): string {
@@ -119,20 +120,12 @@ export const displayBlock = (text: string): string =>
 const HIDDEN =
   /(?![ \t\n]|(?<=\p{Extended_Pictographic})\ufe0f|(?<=[\p{Extended_Pictographic}\ufe0f])\u200d(?=\p{Extended_Pictographic}))[\p{Default_Ignorable_Code_Point}\p{Separator}\p{Control}\u2800\ufff9-\ufffb\u{1d159}\p{Surrogate}]/gu;
 
-/** The shown form of each hidden character, made once: a text may have millions of the same. */
-const shownAs = new Map<string, string>();
-
-function escaped(character: string): string {
-  let shown = shownAs.get(character);
-  if (shown === undefined) {
-    shown = JSON.stringify(character).slice(1, -1);
-    if (shown === character) {
-      shown = character.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
-    }
-    shownAs.set(character, shown);
-  }
-  return shown;
-}
+/** The shown form of a hidden character, made once: a text may have millions of the same. */
+const escaped = byValue((character: string): string => {
+  const shown = JSON.stringify(character).slice(1, -1);
+  if (shown !== character) return shown;
+  return character.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+});
 
 /** Text from outside that can neither end nor begin a block of these names, which are plain words of ours. */
 export const quotedIn = (names: readonly string[], text: string): string =>

@@ -14,7 +14,13 @@ export function afterRound(
   const round = (before?.round ?? 0) + 1;
   const met = verdicts.filter(({ verdict }) => verdict === "met").map(({ criterion }) => criterion);
   const everMet = [...new Set([...(before?.everMet ?? []), ...met])];
-  const stalled = before === undefined || hasProgress(before, everMet, verdicts) ? 0 : before.stalled + 1;
+  // A criterion was met for the first time, or the evidence about one that is not met has changed.
+  const isNews = ({ criterion, verdict, evidence }: CriterionVerdict): boolean => {
+    const earlier = before?.verdicts.find((one) => one.criterion === criterion);
+    return verdict !== "met" && earlier?.verdict !== "met" && !saysTheSame(earlier?.evidence ?? "", evidence);
+  };
+  const hasProgress = everMet.length > (before?.everMet.length ?? 0) || verdicts.some(isNews);
+  const stalled = before === undefined || hasProgress ? 0 : before.stalled + 1;
   const state = { run, round, verdicts, everMet, stalled };
   const stopped = (reason: string): GoalState => ({ ...state, status: canAsk ? "asked" : "not_met", reason });
   const unsettled = verdicts.filter(({ verdict }) => verdict === "impossible" || verdict === "uncertain");
@@ -36,19 +42,6 @@ export const settled = (state: GoalState, status: GoalStatus, reason?: string): 
   const { reason: _before, ...rest } = state;
   return { ...rest, status, ...(reason === undefined ? {} : { reason }) };
 };
-
-/** True if a criterion was met for the first time, or the evidence about one that is not met has changed. */
-function hasProgress(
-  before: GoalState,
-  everMet: readonly string[],
-  verdicts: readonly CriterionVerdict[],
-): boolean {
-  if (everMet.length > before.everMet.length) return true;
-  return verdicts.some(({ criterion, verdict, evidence }) => {
-    const earlier = before.verdicts.find((one) => one.criterion === criterion);
-    return verdict !== "met" && earlier?.verdict !== "met" && !saysTheSame(earlier?.evidence ?? "", evidence);
-  });
-}
 
 /**
  * True if two texts state the same facts: the same numbers, and at least half of the shorter text's words. Models

@@ -28,12 +28,11 @@ export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
   if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
   const { input_tokens: input, output_tokens: output } = reply.usage_metadata;
   const costUsd = replyCost(reply, limits.prices);
-  if (costUsd === undefined && limits.costUsd !== undefined) {
+  if (costUsd === undefined && limits.costUsd !== undefined)
     throw new RunFailure(
       "configuration",
       `limits.costUsd is set, but the price of the model '${reportedModel(reply)}' is not known. Add it to limits.prices, or remove limits.costUsd.`,
     );
-  }
   return { tokens: input + output, costUsd: costUsd ?? 0 };
 }
 

@@ -213,9 +213,8 @@ export class Meter {
     if (!top) return () => undefined;
     const tokens = estimate();
     const waiting = top.#waiting;
-    while (limited.some((meter) => !meter.#hasRoom(tokens, meter.#tokensAtWork))) {
+    while (limited.some((meter) => !meter.#hasRoom(tokens, meter.#tokensAtWork)))
       await untilAborted(new Promise<void>((resolve) => waiting.push(resolve)), signal);
-    }
     for (const meter of limited) meter.#atWork.push(tokens);
     const release = (): void => {
       for (const meter of limited) meter.#atWork.splice(meter.#atWork.indexOf(tokens), 1);
@@ -276,9 +275,10 @@ export class Meter {
     const { maxIterations } = this.limits;
     if (maxIterations === undefined) return Infinity;
     const replies = currentRun(messages).messages.filter(isReply);
-    return replies.reduce((left, { response_metadata: { [MODEL_CALLS]: calls } }) => {
-      return left - (typeof calls === "number" ? calls : 1);
-    }, maxIterations);
+    const calls = replies.map(({ response_metadata: { [MODEL_CALLS]: of } }) =>
+      typeof of === "number" ? of : 1,
+    );
+    return calls.reduce((left, made) => left - made, maxIterations);
   }
 
   /** Takes the step with which the run began, once. */

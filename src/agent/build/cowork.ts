@@ -128,12 +128,11 @@ export async function buildLlm(options: BuildLlmOptions = {}): Promise<BaseChatM
 export function buildAgent(given: BuildAgentOptions): WorkspaceAgent {
   const options = readOptions("buildAgent", given, OPTIONS);
   const { mode = "cowork", withHitl = true, threadId = randomUUID() } = options;
-  if (!options.workspaceDir || !Object.hasOwn(PROMPTS, mode)) {
+  if (!options.workspaceDir || !Object.hasOwn(PROMPTS, mode))
     throw new ConfigurationError(
       "INVALID_OPTION",
       "buildAgent takes `workspaceDir`, the folder to work on, and as `mode` cowork or acp.",
     );
-  }
   const profile = profileOf(options.profile ?? "deepcowork");
   const { globalSkills = join(homedir(), ".cowork", "skills") } = options;
   const place = openPlace(profile, options.workspaceDir, globalSkills);

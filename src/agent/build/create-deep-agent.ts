@@ -207,12 +207,11 @@ function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
   const { checkpointer } = params;
   if (!isGated(params) && params.askUser !== true) return checkpointer;
-  if (checkpointer === false) {
+  if (checkpointer === false)
     throw new ConfigurationError(
       "CHECKPOINTER_REQUIRED",
       "interruptOn, askUser and web (unless its mode is `allow`) need a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
     );
-  }
   if (checkpointer !== undefined) return checkpointer;
   warnOfMemorySaver(params.log);
   return new MemorySaver();
@@ -230,18 +229,16 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
   const tools = new Map<string, AgentTool>();
   const given = (params.tools ?? []).flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool)));
   for (const tool of [...middleware.flatMap((layer) => layer.tools ?? []), ...given]) {
-    if (tools.has(tool.name)) {
+    if (tools.has(tool.name))
       throw new ConfigurationError(
         "TOOL_NAME_COLLISION",
         `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out${tool.name === "write_todos" ? " with `todos: false`" : ""}.`,
       );
-    }
-    if (!/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name)) {
+    if (!/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name))
       throw new ConfigurationError(
         "INVALID_TOOL_NAME",
         `'${tool.name}' cannot be the name of a tool: providers accept up to 64 letters, digits, '_' and '-'.`,
       );
-    }
     tools.set(tool.name, tool);
   }
   checkAnswerTools(params.responseFormat, tools);

@@ -29,13 +29,14 @@ import { listRooms } from "../layers/skill-files.ts";
 
 /** The layers of a main agent, outermost first: planning, memory, skills, files, delegation, context. */
 export function mainStack(params: DeepAgentParams, subagents: Described): Middleware[] {
-  const { memory = [], backend = StateBackend, log = silentLogger } = params;
+  const { memory = [], backend = StateBackend, log = silentLogger, hints = {} } = params;
+  const { workspace: folder, listing: isListed = true } = hints;
   const room = listRooms(params.limits, params.skills, subagents);
   const defaults = [
     ...ownTools(params),
     ...instructions(params),
     ...(memory.length > 0 ? [memoryMiddleware(backend, memory, log)] : []),
-    ...listing(params),
+    ...(folder !== undefined && isListed ? [workspaceMiddleware(backend, folder, log)] : []),
     ...skills(params, params.skills, room.skills),
     ...filesAndDelegation(params, subagents, room.subagents),
     ...(params.goal ? [goalMiddleware(params.goal.criteria)] : []),
@@ -63,12 +64,11 @@ export function forkStack(
   params: DeepAgentParams,
   subagents: Described,
 ): Middleware[] {
-  if (own) {
+  if (own)
     throw new ConfigurationError(
       "FORK_WITH_SKILLS",
       `The subagent '${name}' is a fork and has the agent's skills; leave \`skills\` out.`,
     );
-  }
   return mainStack({ ...params, middleware: [...(params.middleware ?? []), ...middleware] }, subagents);
 }
 
@@ -79,11 +79,6 @@ export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn
 /** The folder for messages that leave the conversation. */
 export const historyFolder = ({ summarization }: DeepAgentParams): string =>
   (summarization || {}).historyPathPrefix ?? HISTORY_FOLDER;
-
-function listing({ hints = {}, backend = StateBackend, log = silentLogger }: DeepAgentParams): Middleware[] {
-  const { workspace: path, listing: isOn = true } = hints;
-  return path !== undefined && isOn ? [workspaceMiddleware(backend, path, log)] : [];
-}
 
 const instructions = ({ instructions: own, backend = StateBackend, log = silentLogger }: DeepAgentParams) =>
   own ? [instructionsMiddleware(backend, own, log)] : [];

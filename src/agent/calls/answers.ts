@@ -14,9 +14,8 @@ export function responseProblem(request: HitlRequest, response: unknown): string
   if (!Array.isArray(given) || !given.every(isObject))
     return "An answer must be an object with a list of decisions.";
   const decisions = given as Decision[]; // whose fields are checked now
-  if (decisions.length !== request.actionRequests.length) {
+  if (decisions.length !== request.actionRequests.length)
     return `${request.actionRequests.length} decision(s) expected, got ${decisions.length}.`;
-  }
   for (const [index, decision] of decisions.entries()) {
     const allowed = request.reviewConfigs[index]?.allowedDecisions ?? ALL_DECISIONS;
     // A deadline denies whatever a person may do.

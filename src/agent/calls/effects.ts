@@ -120,8 +120,7 @@ export const writtenPath = (
 
 function unknownOutcome(tool: AgentTool | undefined, { name, args }: ToolCall): string {
   const path = writtenPath(tool, args);
-  if (path !== undefined) {
+  if (path !== undefined)
     return `The server stopped while ${name} was at work on '${path}', so it is unknown whether it took effect. It was not repeated. Read '${path}' to check its current content, then continue from that.`;
-  }
   return `The server stopped while ${name} was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check for its traces, such as files or output, before you call it again.`;
 }

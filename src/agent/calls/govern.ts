@@ -1,18 +1,24 @@
 /** Carries out one call: checks it, asks about it, runs it through the layers, records and reports it. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
-import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
+import { RunFailure, errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
-import { callTime } from "../budget/meter.ts";
-import type { AgentTool, CallResult, CallScope, ToolCallRequest } from "../contracts/middleware.ts";
+import { type Deadline, callTime } from "../budget/meter.ts";
+import type {
+  AgentTool,
+  CallHandler,
+  CallResult,
+  CallScope,
+  Middleware,
+  ToolCallRequest,
+} from "../contracts/middleware.ts";
 import { earlierCalls } from "../step/files.ts";
 import type { CallStep } from "./call-step.ts";
 import { checkCall } from "./check.ts";
 import { EffectGuard } from "./effects.ts";
 import { Approval, type Go, type Verdict } from "./gate.ts";
-import { MiddlewareFailure, nestLayers } from "./layers.ts";
 import { type EndedCall, noteOpenWrites, reportEnd, reportRecalled, reportStart } from "./report-call.ts";
 
 export type Governed =
@@ -47,9 +53,8 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   const checked = await checkCall(agent, made, { begun, backend: context.backend });
   if ("invalid" in checked) return { call: made, result: checked.invalid };
   const { inner } = step;
-  if (!begun && isBeyondLimit(state.messages, inner?.outer ?? callId, agent.limits, inner?.number)) {
+  if (!begun && isBeyondLimit(state.messages, inner?.outer ?? callId, agent.limits, inner?.number))
     return notRun(made, "the limit of tool calls for this run is reached");
-  }
   const { toolCall, gate } = checked;
   const reply = { calls: step.reply, tools: agent.tools };
   const open = await earlierCalls(state.files, { callId, toolCall, tool: checked.tool }, reply);
@@ -71,9 +76,8 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   // A person may have chosen another tool.
   const tool = agent.tools.get(call.name) ?? checked.tool;
   const known = await effects.recall(tool, call, step.files);
-  if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0) {
+  if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0)
     return notRun(call, `${describeLimit(meter.timeOver())} is reached`);
-  }
   reportStart(call, step, known !== undefined);
   if (known) {
     reportRecalled(call, known, tool, scope.step);
@@ -200,3 +204,57 @@ async function runApproved(
 }
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
+
+/**
+ * Nests the `wrapCall` of a stack around `call`, which reports when it begins to work and asks nobody any more. Once it
+ * has stopped to ask, so does the whole stack, even if a wrapper takes the pause for an error or does not wait for it.
+ */
+function nestLayers(
+  stack: readonly Middleware[],
+  call: (request: ToolCallRequest, begin: () => void) => Promise<CallResult>,
+  { isPause, race }: Pick<CallScope, "isPause"> & Pick<Deadline, "race">,
+): CallHandler {
+  let paused: { error: unknown } | undefined;
+  const check = (): void => {
+    if (paused) throw paused.error;
+  };
+  let begin = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  const innermost: CallHandler = async (request) => {
+    check();
+    try {
+      return await call(request, begin);
+    } catch (error) {
+      if (isPause(error)) paused = { error };
+      throw error;
+    }
+  };
+  /** Handlers at work that may still ask. */
+  const asking: Array<Promise<unknown>> = [];
+  const watched =
+    (next: CallHandler): CallHandler =>
+    (request) => {
+      const result = next(request);
+      asking.push(Promise.race([result, begun]).catch(() => undefined));
+      return result;
+    };
+  const nested = stack.reduceRight<CallHandler>((inner, layer) => {
+    const wrap = layer.wrapCall?.bind(layer);
+    return wrap ? (request) => wrap(request, watched(inner)) : inner;
+  }, innermost);
+  const run: CallHandler = async (request) => {
+    try {
+      return await nested(request);
+    } finally {
+      while (asking.length > 0) await asking.pop();
+    }
+  };
+  return (request) => race(run(request)).finally(check);
+}
+
+/** Middleware threw, in its own words, or answered in a wrong form. */
+export class MiddlewareFailure extends RunFailure {
+  constructor(message: string, options?: { cause: unknown }) {
+    super("middleware_error", message, options);
+  }
+}

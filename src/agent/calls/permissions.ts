@@ -32,12 +32,20 @@ interface Rule extends Pick<FilesystemPermission, "operations" | "mode"> {
 
 const OPERATIONS: Partial<Record<ToolKind, FileOperation>> = { read: "read", write: "write" };
 
-/** File permissions of an agent. Lists of rules add up: a call must pass each of them. */
-export class Permissions {
+/**
+ * File permissions of an agent. Lists of rules add up: a call must pass each of them. As a policy of a backend they hide
+ * and protect files; calls that a person may allow are not refused there.
+ */
+export class Permissions extends PolicyRules {
+  /** The paths that rules against something name, up to their first wildcard. */
+  override readonly named: readonly string[];
   readonly #lists: ReadonlyArray<readonly Rule[]>;
 
   private constructor(lists: ReadonlyArray<readonly FilesystemPermission[]>) {
+    super({});
     this.#lists = lists.map((list) => list.map(toRule));
+    const globs = this.#lists.flat().flatMap((rule) => (rule.mode === "allow" ? [] : rule.globs));
+    this.named = [...new Set(globs.flatMap(literalStarts))];
   }
 
   /** Returns undefined if no list has a rule: then nothing needs to be checked. */
@@ -60,8 +68,28 @@ export class Permissions {
     return answers.includes("interrupt") ? "interrupt" : "allow";
   }
 
+  override isHidden(path: string): boolean {
+    return path !== "/" && this.decide("read", path) === "deny";
+  }
+
+  override isAsked(path: string): boolean {
+    return this.decide("read", path) === "interrupt";
+  }
+
+  override isReadOnly(path: string): boolean {
+    return this.decide("write", path) === "deny";
+  }
+
+  override get hides(): boolean {
+    return true;
+  }
+
+  override get distinguishes(): boolean {
+    return true;
+  }
+
   /** True if each list lets something below `path` be read, so that `path` must be there to be listed. */
-  leadsOn(path: string): boolean {
+  override isOnTheWay(path: string): boolean {
     return this.#lists.every((rules) =>
       rules.some(
         ({ mode, operations, globs }) =>
@@ -71,18 +99,12 @@ export class Permissions {
   }
 
   /** True if a rule may forbid something at or below `path`. */
-  restrictsBelow(path: string): boolean {
+  override hasReadOnlyBelow(path: string): boolean {
     return this.#lists.some((rules) =>
       rules.some(
         ({ mode, folded }) => mode !== "allow" && folded.some((glob) => glob.reaches(fold(path).slice(1))),
       ),
     );
-  }
-
-  /** The paths that rules against something name, up to their first wildcard. */
-  get named(): string[] {
-    const globs = this.#lists.flat().flatMap((rule) => (rule.mode === "allow" ? [] : rule.globs));
-    return [...new Set(globs.flatMap(literalStarts))];
   }
 
   /** Why a call may not run, by the path that it names; undefined if it may. */
@@ -117,47 +139,7 @@ export class Permissions {
 
   /** The files as they may be seen: listings and searches leave out the rest. It runs no commands. */
   over(backend: BackendSource): BackendSource {
-    return new PolicyBackend(backend, new PermissionRules(this));
-  }
-}
-
-/** The rules as a policy of a backend. Calls that a person may allow are not refused here. */
-class PermissionRules extends PolicyRules {
-  override readonly named: readonly string[];
-  readonly #permissions: Permissions;
-
-  constructor(permissions: Permissions) {
-    super({});
-    this.#permissions = permissions;
-    this.named = permissions.named;
-  }
-
-  override isHidden(path: string): boolean {
-    return path !== "/" && this.#permissions.decide("read", path) === "deny";
-  }
-
-  override isAsked(path: string): boolean {
-    return this.#permissions.decide("read", path) === "interrupt";
-  }
-
-  override isOnTheWay(path: string): boolean {
-    return this.#permissions.leadsOn(path);
-  }
-
-  override isReadOnly(path: string): boolean {
-    return this.#permissions.decide("write", path) === "deny";
-  }
-
-  override hasReadOnlyBelow(path: string): boolean {
-    return this.#permissions.restrictsBelow(path);
-  }
-
-  override get hides(): boolean {
-    return true;
-  }
-
-  override get distinguishes(): boolean {
-    return true;
+    return new PolicyBackend(backend, this);
   }
 }
 
@@ -182,20 +164,18 @@ function toRule(given: FilesystemPermission): Rule {
   });
   const { operations = [], paths = [], mode } = rule;
   if (mode === undefined) throw invalid("A permission needs a `mode`: allow, deny or interrupt.");
-  if (operations.length === 0 || paths.length === 0) {
+  if (operations.length === 0 || paths.length === 0)
     throw invalid(
       'A permission needs operations (read, write) and paths, for example { operations: ["write"], paths: ["/etc/**"] }.',
     );
-  }
   const unknown = [
     ...operations.filter((operation) => !Object.values(OPERATIONS).includes(operation)),
     ...(["allow", "deny", "interrupt"].includes(mode) ? [] : [mode]),
   ];
-  if (unknown.length > 0) {
+  if (unknown.length > 0)
     throw invalid(
       `A permission has ${unknown.map((word) => `'${word}'`).join(" and ")}; operations are read and write, modes are allow, deny and interrupt.`,
     );
-  }
   return { operations, mode, globs: paths.map(toGlob), folded: paths.map((path) => toGlob(fold(path))) };
 }
 

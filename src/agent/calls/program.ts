@@ -11,7 +11,6 @@ import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { mergeUpdates } from "../budget/meter.ts";
 import type { CallResult } from "../contracts/middleware.ts";
 import type {
-  EndedInnerCall,
   InnerCall,
   InnerRecord,
   ProgramQuestions,
@@ -86,7 +85,7 @@ class Pass {
   readonly #govern: GovernCall;
   readonly #known: Known;
   /** Recorded calls that the program has made again, by the order in which they ended. */
-  readonly #again = new Map<number, { number: number; ended: EndedInnerCall }>();
+  readonly #again = new Map<number, Required<Pick<InnerRecord, "ended">> & { number: number }>();
   /** New calls: they begin when all recorded ones have been answered, so that a difference is found before. */
   readonly #held: ProgramCall[] = [];
   readonly #waiting: WaitingCall[] = [];
@@ -135,8 +134,8 @@ class Pass {
     // Answers recorded calls in the order in which they ended, and then begins new ones.
     for (let again; (again = this.#again.get(this.#answered + 1));) {
       this.#answered += 1;
-      const { number, ended: earlier } = again;
-      const { answer, at, update } = earlier;
+      const { number } = again;
+      const { answer, at, update } = again.ended;
       if (update?.files) this.#step.files.apply(update.files);
       this.#note(this.#known.calls.get(number)?.name ?? "", answer, update);
       this.#isWaiting = false;

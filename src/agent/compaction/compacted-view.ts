@@ -4,17 +4,16 @@ import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langcha
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { BackendSource } from "../../backends/backend.ts";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
-import { byIdentity } from "../../core/by-identity.ts";
+import { byIdentity, byValue } from "../../core/by-identity.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { type Block, isMedia, messageKey, mediaLeftOut, mediaName } from "../models/media.ts";
 import { callsOf, copyMessage, textOf } from "../messages/messages.ts";
 import { toolText } from "../messages/tool-text.ts";
+import type { KeepingPlace, MarkedPart } from "../messages/kept-texts.ts";
 import {
   HISTORY_FOLDER,
-  type KeepingPlace,
-  type MarkedPart,
   RESULTS_FOLDER,
   appendParts,
   keepText,
@@ -87,25 +86,6 @@ export function cutIndex(
   return index;
 }
 
-/** The messages whose texts are to leave the conversation for it to lose `excess` tokens, largest first. */
-function largestTexts(
-  messages: readonly BaseMessage[],
-  { excess, leaves }: { excess: number; leaves: (message: BaseMessage) => number },
-): BaseMessage[] {
-  const gains = messages
-    .map((message) => ({ message, gain: leaves(message) }))
-    .filter(({ gain }) => gain > 0)
-    .sort((a, b) => b.gain - a.gain);
-  const chosen: BaseMessage[] = [];
-  let left = excess;
-  for (const { message, gain } of gains) {
-    if (left <= 0) break;
-    chosen.push(message);
-    left -= gain;
-  }
-  return chosen;
-}
-
 /** Approximate tokens of an image for providers; media are not counted by the length of their data. */
 const MEDIA_TOKENS = 1600;
 
@@ -170,9 +150,6 @@ export class TokenCounter {
 /** Estimates tokens without a tokenizer. */
 export const ESTIMATE = new TokenCounter();
 
-/** Channel of what compaction has moved out of the model's sight. */
-export const COMPACTION = "_summarization";
-
 /** The compaction of a thread. Its messages stay in the state. */
 export interface Compaction {
   /** Id of the first message that the model still sees as it is. */
@@ -206,6 +183,7 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const { moved, withoutMedia } = compaction;
   const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
   const bare = new Set(withoutMedia);
+  // Without a compaction it stays the same array: LangChain's middleware for context editing changes it in place.
   const shown = withoutMedia
     ? texts.map((message) => (bare.has(messageKey(message) ?? "") ? omitMedia(message) : message))
     : texts;
@@ -227,17 +205,17 @@ function movedText(message: BaseMessage, path: string): string {
     : messagePreview(text, path, MOVED_LINE_CHARS);
 }
 
-const movedMessages = new WeakMap<BaseMessage, { path: string; short: BaseMessage }>();
+/** A message whose text is in a file, by the path of the file. */
+const shortMessage = byIdentity((message: BaseMessage) =>
+  byValue((path: string) =>
+    copyMessage(message, { content: withText(message.content, movedText(message, path)) }),
+  ),
+);
 
 function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
   const key = messageKey(message);
   const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
-  if (path === undefined) return message;
-  const known = movedMessages.get(message);
-  if (known?.path === path) return known.short;
-  const short = copyMessage(message, { content: withText(message.content, movedText(message, path)) });
-  movedMessages.set(message, { path, short });
-  return short;
+  return path === undefined ? message : shortMessage(message)(path);
 }
 
 const omitMedia = byIdentity((message: BaseMessage) =>
@@ -301,7 +279,7 @@ export async function moveTexts(
     newest === undefined || options.truncateArgs === false ? known : { ...known, fullFrom: newest };
   const shown = (compaction: Compaction) =>
     options.counter.ofAll(compactedView(request.messages, compaction));
-  const left = excess - (shown(known) - shown(short));
+  let left = excess - (shown(known) - shown(short));
   // The preview names the file; any path is as good for measuring it.
   const leaves = (message: BaseMessage) =>
     messageKey(message) === undefined || Object.hasOwn(known.moved ?? {}, messageKey(message) ?? "")
@@ -309,7 +287,10 @@ export async function moveTexts(
       : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
   const place = await keepingPlace(request, options);
   const moved = new Map(Object.entries(known.moved ?? {}));
-  for (const message of largestTexts(messages, { excess: left, leaves })) {
+  const gains = messages.map((message) => ({ message, gain: leaves(message) }));
+  for (const { message, gain } of gains.sort((a, b) => b.gain - a.gain)) {
+    if (left <= 0 || gain <= 0) break;
+    left -= gain;
     const key = messageKey(message) ?? "";
     const { historyPathPrefix = HISTORY_FOLDER } = options;
     const name = sanitizeToolCallId(key);

@@ -7,6 +7,7 @@ import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
+import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { SUMMARY_PROMPT } from "../messages/prompts.ts";
 import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
@@ -18,13 +19,9 @@ import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { readMarkup } from "../models/text-reply.ts";
 import { answeredBy, tellModelCalled } from "../models/reply.ts";
+import type { Compaction, ContextLimits, KeepOptions, TokenCounter } from "./compacted-view.ts";
 import {
-  COMPACTION,
-  type Compaction,
-  type ContextLimits,
   ESTIMATE,
-  type KeepOptions,
-  type TokenCounter,
   compactedView,
   cutIndex,
   historyPath,
@@ -109,11 +106,10 @@ export async function compact(
   const { tokens } = sizeOf(after);
   if (tokens > target) after = await moveTexts(request, after, tokens - target, options);
   if (refused && !isEnough(after)) after = leaveOutMedia(request, after);
-  if (refused === undefined && !isEnough(after)) {
+  if (refused === undefined && !isEnough(after))
     after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
-  }
   if (JSON.stringify(after) === JSON.stringify(before)) return before;
-  request.updateState({ [COMPACTION]: after });
+  request.updateState({ [CONTEXT_CHANNELS.compaction]: after });
   tellCompacted(request, before, after, options);
   return after;
 }
@@ -190,11 +186,8 @@ function verbatimText(
   keptFrom: string,
   words: Words,
 ): string | undefined {
-  const cut = messages.slice(
-    0,
-    messages.findIndex(({ id }) => id === keptFrom),
-  );
-  const said = fittingMessages(cut.filter(isPerson).map(withStartNote).map(textOf), words);
+  const end = messages.findIndex(({ id }) => id === keptFrom);
+  const said = fittingMessages(messages.slice(0, end).filter(isPerson).map(withStartNote).map(textOf), words);
   const list = todos.map(({ content, status }) => `- [${status}] ${content}`);
   const parts = [
     ...(said.length === 0 ? [] : [["Messages of the person, word for word:", ...said].join("\n\n")]),
@@ -282,15 +275,11 @@ async function askForSummary(
   const { signal, step } = request.runtime;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     try {
-      const reply = await callModel(
-        { ...request, model },
-        (oneTry) =>
-          joinStreams(model).invoke(
-            messages,
-            mergeConfigs(findWrapping(model), { ...oneTry, ...defined({ signal }) }),
-          ),
-        { step, signal, log },
-      );
+      const ask = (oneTry: { maxRetries: 0 }) => {
+        const options = mergeConfigs(findWrapping(model), { ...oneTry, ...defined({ signal }) });
+        return joinStreams(model).invoke(messages, options);
+      };
+      const reply = await callModel({ ...request, model }, ask, { step, signal, log });
       readMarkup(reply, []);
       // Counts the cost of the summary towards the agent's limits, also after a restart.
       const told = answeredBy(reply, model);

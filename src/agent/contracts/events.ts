@@ -9,13 +9,15 @@ import type { AgentPath, ModelFailureReason, StopReason, TokenUsage } from "./st
  * The events of an agent at work, in order. Everything but `paused` and `finished`, one of which
  * comes last, may be repeated when a run is resumed: consumers drop repeats by agent path and call id.
  */
-export type AgentEvent =
-  | { kind: "todos"; agent: AgentPath; todos: Todo[] }
+export type AgentEvent = StepEvent | AgentEnd;
+
+/** An event until the end. */
+export type StepEvent = { agent: AgentPath } & (
+  | { kind: "todos"; todos: Todo[] }
   /** The subagent waits until others have ended; `subagent_started` follows, unless the call is refused. */
-  | { kind: "subagent_queued"; agent: AgentPath; callId: string; name: string; description: string }
+  | { kind: "subagent_queued"; callId: string; name: string; description: string }
   | {
       kind: "subagent_started";
-      agent: AgentPath;
       callId: string;
       name: string;
       description: string;
@@ -24,7 +26,6 @@ export type AgentEvent =
     }
   | {
       kind: "subagent_finished";
-      agent: AgentPath;
       callId: string;
       name: string;
       status: "success" | "error";
@@ -34,7 +35,6 @@ export type AgentEvent =
     }
   | {
       kind: "tool_started";
-      agent: AgentPath;
       callId: string;
       tool: string;
       summary: string;
@@ -45,7 +45,6 @@ export type AgentEvent =
     }
   | {
       kind: "tool_finished";
-      agent: AgentPath;
       callId: string;
       tool: string;
       status: "success" | "error";
@@ -55,7 +54,6 @@ export type AgentEvent =
     }
   | {
       kind: "model_called";
-      agent: AgentPath;
       model: string;
       usage: TokenUsage;
       text: string;
@@ -66,7 +64,6 @@ export type AgentEvent =
     }
   | {
       kind: "file_changed";
-      agent: AgentPath;
       callId: string;
       path: string;
       /** Unified. Hunks have "one place" instead of line numbers if the backend does not return the whole text. */
@@ -75,11 +72,10 @@ export type AgentEvent =
       added?: number;
       removed?: number;
     }
-  | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
-  | { kind: "question_asked"; agent: AgentPath; interruptId: string; question: Question; callId?: string }
+  | { kind: "approval_requested"; interruptId: string; request: HitlRequest }
+  | { kind: "question_asked"; interruptId: string; question: Question; callId?: string }
   | {
       kind: "compacted";
-      agent: AgentPath;
       /** Long texts and arguments were shortened, or all before the newest part became a summary. */
       how: "shortened" | "summarized";
       /** Messages that the model does not see in full any more; the thread keeps them. */
@@ -92,7 +88,6 @@ export type AgentEvent =
   | {
       /** A model call failed in a way that may pass; nothing of a broken answer was used. */
       kind: "model_retry";
-      agent: AgentPath;
       model: string;
       reason: ModelFailureReason;
       /** For example `model overloaded, retrying in 20 s (attempt 3)`. */
@@ -102,21 +97,13 @@ export type AgentEvent =
       /** Until the next try. */
       pauseMs: number;
     }
-  | {
-      kind: "goal_judged";
-      agent: AgentPath;
-      round: number;
-      rounds: number;
-      verdicts: readonly CriterionVerdict[];
-    }
-  | {
-      kind: "goal_ended";
-      agent: AgentPath;
-      round: number;
-      outcome: "met" | "accepted" | "not_met";
-      reason?: string;
-    }
-  | { kind: "warning"; agent: AgentPath; message: string }
+  | { kind: "goal_judged"; round: number; rounds: number; verdicts: readonly CriterionVerdict[] }
+  | { kind: "goal_ended"; round: number; outcome: "met" | "accepted" | "not_met"; reason?: string }
+  | { kind: "warning"; message: string }
+);
+
+/** The end of work on a thread. */
+export type AgentEnd =
   | {
       kind: "paused";
       interrupts: PendingInterrupt[];
@@ -133,12 +120,6 @@ export type AgentEvent =
       /** Why the run ended early, if it did. */
       stopReason?: StopReason;
     };
-
-/** The end of work on a thread. */
-export type AgentEnd = Extract<AgentEvent, { kind: "paused" | "finished" }>;
-
-/** An event until then. */
-export type StepEvent = Exclude<AgentEvent, AgentEnd>;
 
 /** Receives the events of an agent at work. */
 export interface EventSink {

@@ -18,22 +18,20 @@ export interface ProgramStart {
   readonly engine: string;
 }
 
-export interface EndedInnerCall {
-  /** From 1, in the order in which the calls of the program ended. */
-  readonly order: number;
-  /** Time of the end, in ms since 1970. */
-  readonly at: number;
-  /** JSON with `value` or `error`. */
-  readonly answer: string;
-  readonly update?: StateUpdate;
-}
-
 /** The record of a call that a program made. Without `ended`, it began. */
 export interface InnerRecord {
   readonly name: string;
   /** Digest of its name and arguments. */
   readonly call: string;
-  readonly ended?: EndedInnerCall;
+  readonly ended?: {
+    /** From 1, in the order in which the calls of the program ended. */
+    readonly order: number;
+    /** Time of the end, in ms since 1970. */
+    readonly at: number;
+    /** JSON with `value` or `error`. */
+    readonly answer: string;
+    readonly update?: StateUpdate;
+  };
 }
 
 /** Keeps the calls of one program until its own result is stored. When a method has returned, its fact is stored. */

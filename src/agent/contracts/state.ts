@@ -25,6 +25,20 @@ export interface AgentState {
 
 export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
 
+/** Channels that layers have for themselves: they decide how an agent sees its conversation. */
+export const CONTEXT_CHANNELS = {
+  /** The parts that compaction has moved out of the model's sight. */
+  compaction: "_summarization",
+  /** Messages whose media the provider refused, with its words. */
+  refusedMedia: "_refusedMedia",
+  /** The tools that the model has got, the first one first. */
+  loadedTools: "_loadedTools",
+  /** The instructions that the prompt has. */
+  instructions: "_instructions",
+  /** The calls whose results have other instructions, by file or folder. */
+  laterInstructions: "_laterInstructions",
+} as const;
+
 /** One subagent on the way from the main agent: the `task` call that started it, and its type. */
 export interface AgentPathSegment {
   callId: string;

@@ -68,9 +68,8 @@ export function backgroundTasks(
 function graphFor({ subagents }: Pick<AgentDefinition, "subagents">, name: string): AgentGraph | string {
   const known = subagents?.subagents ?? [];
   const found = subagents?.find(name);
-  if (found === undefined) {
+  if (found === undefined)
     return `the subagent type ${JSON.stringify(name)} is unknown; the types are ${namesText(known.map((one) => one.name))}`;
-  }
   const { isFork } = found;
   const why = isFork ? " continues this conversation and" : "";
   return (

@@ -11,12 +11,8 @@ import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { isObject } from "../../core/unknown.ts";
 import type { Todo } from "../../tools/tool.ts";
-import { COMPACTION } from "../compaction/compacted-view.ts";
 import type { Middleware } from "../contracts/middleware.ts";
-import type { AgentState, FilesState, TextsByName } from "../contracts/state.ts";
-import { INSTRUCTIONS, LATER_INSTRUCTIONS } from "../layers/instructions.ts";
-import { REFUSED_MEDIA } from "../layers/patch-tool-calls.ts";
-import { LOADED_TOOLS } from "../layers/tools-on-demand.ts";
+import { type AgentState, CONTEXT_CHANNELS, type FilesState, type TextsByName } from "../contracts/state.ts";
 import { callsOf, foldMessages, isReply, isResult } from "../messages/messages.ts";
 import { withCalls } from "../models/reply.ts";
 import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
@@ -47,11 +43,7 @@ export const INTERNAL_CHANNELS: ReadonlySet<unknown> = new Set([
   EDITED_CALLS,
   LEFT_OFF,
   GIVEN_FILES,
-  COMPACTION,
-  REFUSED_MEDIA,
-  LOADED_TOOLS,
-  INSTRUCTIONS,
-  LATER_INSTRUCTIONS,
+  ...Object.values(CONTEXT_CHANNELS),
 ]);
 
 /** Changes of the state by merged files and the notes about them, as far as there are any. */
@@ -177,8 +169,7 @@ const ISOLATED = new Set([
 
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA, LOADED_TOOLS];
-  keys.push(INSTRUCTIONS, LATER_INSTRUCTIONS);
+  const keys = ["skillsMetadata", "memoryContents", ...Object.values(CONTEXT_CHANNELS)];
   return defined(Object.fromEntries(keys.map((key) => [key, state[key]])));
 }
 

@@ -1,12 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BaseCheckpointSaver, BaseStore, StateSnapshot } from "@langchain/langgraph";
 import {
-  type BaseCheckpointSaver,
-  type BaseStore,
   Command,
   CompiledStateGraph,
-  type StateSnapshot,
   isCommand,
   isGraphInterrupt,
   isInterrupted,
@@ -31,9 +29,8 @@ import { isTracing, startTrace } from "./tracing.ts";
 import type { Scratchpad } from "./internals.ts";
 import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, graphFailure } from "./internals.ts";
 import { Meter } from "../budget/meter.ts";
+import type { EditCheck, OpenInterrupt } from "./open-interrupts.ts";
 import {
-  type EditCheck,
-  type OpenInterrupt,
   answerProblem,
   resumeValue,
   denialOfEdit,
@@ -253,9 +250,8 @@ export class DeepAgentGraph
         const channels = [this.streamChannelsAsIs].flat();
         return runWithoutStream((how) => this._streamIterator(input, how), options, channels, reached);
       }
-      for await (const state of this._streamIterator(input, { ...options, streamMode: "values" })) {
+      for await (const state of this._streamIterator(input, { ...options, streamMode: "values" }))
         reached(state);
-      }
     };
     await outsideOfTask(() => withOwnSignal(given, work));
   }

@@ -10,7 +10,7 @@ import { ConfigurationError, DeepAgentError, errorMessage } from "../../core/err
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { checkSpelling } from "../../core/options.ts";
 import { isObject } from "../../core/unknown.ts";
-import { MiddlewareFailure } from "../calls/layers.ts";
+import { MiddlewareFailure } from "../calls/govern.ts";
 import type {
   AgentMiddleware,
   AgentRuntime,
@@ -36,9 +36,8 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
   // Both forms agree on names and calling conventions; differences are handled field by field here.
   const source = input as Source;
   const name: unknown = (input as Source | undefined)?.name; // callers without types pass anything
-  if (typeof name !== "string" || name === "") {
+  if (typeof name !== "string" || name === "")
     throw new ConfigurationError("INVALID_MIDDLEWARE", "Each middleware needs a name, unique in its agent.");
-  }
   const wrappers = ["wrapModelCall", "wrapCall", "wrapToolCall", "gate", "finishRequest"];
   const fields = [...HOOKS, ...wrappers, "stateSchema", "contextSchema", "tools"];
   checkSpelling(`The middleware '${name}'`, Object.keys(input), fields);
@@ -59,43 +58,38 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
       return [[name, own]];
     }),
   );
+  const { gate, finishRequest } = source;
   return {
-    name: source.name,
+    name,
     ...(source.stateSchema ? { stateSchema: source.stateSchema } : {}),
     ...(source.tools ? { tools: source.tools.map((tool) => toAgentTool(tool)) } : {}),
-    ...adaptGate(source, log),
-    ...hooks,
-    ...adaptWrappers(source, log),
-  };
-}
-
-function adaptGate(source: Source, log: Logger): Pick<Middleware, "gate" | "finishRequest"> {
-  const { name: middleware, gate, finishRequest } = source;
-  return {
     ...(gate && {
       gate: (request: ToolCallRequest) =>
-        hooked({ middleware, hook: "gate", runtime: request.runtime, log }, () => gate.call(source, request)),
+        hooked({ middleware: name, hook: "gate", runtime: request.runtime, log }, () =>
+          gate.call(source, request),
+        ),
     }),
     ...(finishRequest && {
       finishRequest: (request: ModelRequest) => {
         try {
           return finishRequest.call(source, request);
         } catch (error) {
-          throw failureOf(error, { middleware, hook: "finishRequest", log });
+          throw failureOf(error, { middleware: name, hook: "finishRequest", log });
         }
       },
     }),
+    ...hooks,
+    ...adaptWrappers(source, log),
   };
 }
 
 function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModelCall" | "wrapCall"> {
   const { wrapModelCall, wrapCall, wrapToolCall, name } = source;
-  if (wrapCall && wrapToolCall) {
+  if (wrapCall && wrapToolCall)
     throw new ConfigurationError(
       "INVALID_MIDDLEWARE",
       `Middleware ${name} has wrapCall and wrapToolCall, which do the same. Leave one of them out.`,
     );
-  }
   const wrap = wrapCall ?? (wrapToolCall && byMessages(source, wrapToolCall));
   return {
     ...(wrapModelCall && {

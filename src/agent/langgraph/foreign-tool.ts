@@ -18,11 +18,10 @@ import { fromOutcome } from "./outcome.ts";
 
 export function toAgentTool(input: ToolInput): AgentTool {
   const given: unknown = input; // callers without types pass anything
-  if (typeof given !== "object" && typeof given !== "function") {
+  if (typeof given !== "object" && typeof given !== "function")
     throw invalid(
       `${JSON.stringify(given)} is not a tool. \`tools\` takes tools themselves, not their names.`,
     );
-  }
   if ("offered" in input) return input;
   if ("handle" in input) return specTool(input);
   if ("lc_namespace" in input) return fromStructuredTool(input as StructuredToolInterface, "execute"); // a runnable is called alike

@@ -11,7 +11,7 @@ import { afterRound, roundsUsed, settled } from "../budget/goal-rounds.ts";
 import { currentRun, lastRunAnswer, stopMessage, readStopReason } from "../budget/limits.ts";
 import type { Meter } from "../budget/meter.ts";
 import { findingsText, goOnText, goalQuestion, judgeTask, notMetMessage } from "../messages/goal-texts.ts";
-import { goalMessage, isTask, lastAnswer, taskMessage, textOf } from "../messages/messages.ts";
+import { isTask, lastAnswer, messageFrom, taskMessage, textOf } from "../messages/messages.ts";
 import { directAnswer } from "../models/answers.ts";
 import { criterionName, readFindings } from "../models/verdicts.ts";
 import { tellChild, tellReport } from "../step/child-events.ts";
@@ -75,7 +75,8 @@ export function goalNodes(
         const next = afterRound(before, { run: currentRun(state.messages).id, verdicts }, goal, canAsk);
         taskStep(config).tell({ kind: "goal_judged", round, rounds: goal.rounds, verdicts });
         if (next.status !== "open") return ended(next, state, config, onward, spent);
-        return onward({ ...spent, messages: [goalMessage(randomUUID(), findingsText(next, goal))] }, next);
+        const findings = messageFrom("goal", randomUUID(), findingsText(next, goal));
+        return onward({ ...spent, messages: [findings] }, next);
       },
       ends: [routes.again, PERSON, routes.end],
     },
@@ -153,7 +154,7 @@ function decided(
   const { decision, hint = "" } = answer.type === "fields" ? answer.values : {};
   if (decision === "accept") return ended(settled(asked, "accepted", asked.reason), state, config, onward);
   if (decision === "go_on") {
-    const message = goalMessage(randomUUID(), goOnText(asked, String(hint).trim()));
+    const message = messageFrom("goal", randomUUID(), goOnText(asked, String(hint).trim()));
     return onward({ messages: [message] }, { ...settled(asked, "open"), stalled: 0 });
   }
   const why = answer.type === "fields" ? "a person stopped the run" : "nobody answered";
@@ -168,9 +169,8 @@ function ended(
   update: StateUpdate = {},
 ): Command {
   const { round, status, reason } = next;
-  if (status === "met" || status === "accepted" || status === "not_met") {
+  if (status === "met" || status === "accepted" || status === "not_met")
     taskStep(config).tell({ kind: "goal_ended", round, outcome: status, ...defined({ reason }) });
-  }
   if (status !== "not_met") return onward(update, next);
   const message = notMetMessage(next, { id: randomUUID(), said: lastRunAnswer(messages) });
   return onward({ ...update, messages: [message] }, next);

@@ -54,9 +54,8 @@ export function compileGraph(
   graph.addEdge(START, start);
   const compiled = graph.compile({ name: definition.name, ...defined({ checkpointer, store }) });
   const names = new Set(Object.keys(channels));
-  if (visible) {
+  if (visible)
     Object.assign(compiled, { outputChannels: visible.results, streamChannels: visible.snapshots });
-  }
   const byName: Record<string, GraphNode | undefined> = compiled.nodes;
   for (const { name, work, edge } of nodes) {
     const node = byName[name];

@@ -70,9 +70,8 @@ export function buildGraph(definition: AgentDefinition, options: CompileOptions)
   const ends = [...new Set([MODEL, again, TOOLS, answered, end])];
   if (has("beforeAgent")) nodes[BEFORE_AGENT] = { work: hooks("beforeAgent", () => again), ends };
   if (has("beforeModel")) nodes[BEFORE_MODEL] = { work: beginning(hooks("beforeModel", () => MODEL)), ends };
-  if (has("afterModel")) {
+  if (has("afterModel"))
     nodes[AFTER_MODEL] = { work: hooks("afterModel", (messages) => nextTasks(messages, routes)), ends };
-  }
   if (has("afterAgent")) nodes[AFTER_AGENT] = { work: hooks("afterAgent", () => END), ends: [END] };
   const start = has("beforeAgent") ? BEFORE_AGENT : again;
   return compileGraph({ nodes, start, steps }, definition, options);

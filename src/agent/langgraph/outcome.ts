@@ -20,9 +20,8 @@ function toMessage(
   { id = "", name }: ToolCall,
   { content, status, artifact, native }: CallResult,
 ): ToolMessage {
-  if (!ToolMessage.isInstance(native)) {
+  if (!ToolMessage.isInstance(native))
     return new ToolMessage({ content, name, tool_call_id: id, status: status ?? "success", artifact });
-  }
   const isSame = native.content === content && native.status === status && native.artifact === artifact;
   if (isSame) return native;
   // A copy of its class with all its fields, in their order.

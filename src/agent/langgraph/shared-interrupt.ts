@@ -11,14 +11,8 @@ import { isRecord, memberOf } from "../../core/unknown.ts";
 import type { HitlRequest } from "../contracts/question.ts";
 import type { AgentPath } from "../contracts/state.ts";
 import { INTERRUPT } from "./internals.ts";
-import {
-  type EditCheck,
-  type OpenInterrupt,
-  answerProblem,
-  bound,
-  isAsked,
-  isRequest,
-} from "./open-interrupts.ts";
+import type { EditCheck, OpenInterrupt } from "./open-interrupts.ts";
+import { answerProblem, bound, isAsked, isRequest } from "./open-interrupts.ts";
 
 /** An open interrupt for one call of our agents. */
 interface WaitingCall extends OpenInterrupt {

@@ -22,19 +22,7 @@ import { StepFiles } from "../step/files.ts";
 const CONTEXT_KEY = "__deepagent";
 
 /** The run that a graph of ours, and those below it, work for. */
-export interface TaskContext extends Pick<
-  Partial<WorkOptions>,
-  | "startNote"
-  | "events"
-  | "effects"
-  | "inbox"
-  | "children"
-  | "budget"
-  | "hold"
-  | "countQuestion"
-  | "say"
-  | "hasAnswers"
-> {
+export interface TaskContext extends Omit<Partial<WorkOptions>, "runId" | "signal" | "agent" | "trace"> {
   run?: string | undefined;
   /** Length of the agent path at which the run works. Default 0. */
   top?: number;

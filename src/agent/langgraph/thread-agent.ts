@@ -169,7 +169,13 @@ export class ThreadAgent implements Agent {
   ): Promise<GraphInput> {
     const thread = { configurable: { thread_id: threadId } };
     if (input.kind === "resume") {
-      if (!(await this.#hasRun(threadId, runId))) throw lostThread();
+      const { checkpointer } = this.graph;
+      const newest = typeof checkpointer === "object" ? await checkpointer.getTuple(thread) : undefined;
+      // Not every saver keeps the run in the metadata.
+      if (memberOf(newest?.metadata, "run") !== runId) {
+        const { messages = [] } = valuesOf(await this.graph.getState(thread));
+        if (messages.every(({ id }) => id !== runId)) throw lostThread();
+      }
       const answers = await this.graph.fittingAnswers(thread.configurable, input.answers);
       return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });
     }
@@ -188,16 +194,6 @@ export class ThreadAgent implements Agent {
     const told = unread(input.told ?? [], messages);
     const { messages: before = [], ...update } = await received(told, values, this.#readChild);
     return { ...update, messages: [...before, task] };
-  }
-
-  /** True if the thread's newest state belongs to this run. Not every saver keeps the run in the metadata. */
-  async #hasRun(threadId: string, runId: string): Promise<boolean> {
-    const thread = { configurable: { thread_id: threadId } };
-    const { checkpointer } = this.graph;
-    const newest = typeof checkpointer === "object" ? await checkpointer.getTuple(thread) : undefined;
-    if (memberOf(newest?.metadata, "run") === runId) return true;
-    const { messages = [] } = valuesOf(await this.graph.getState(thread));
-    return messages.some(({ id }) => id === runId);
   }
 }
 

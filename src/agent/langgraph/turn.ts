@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphBubbleUp } from "@langchain/langgraph";
@@ -54,7 +53,12 @@ export function turnsOf(
     const messages = near ? [...told.slice(0, -1), near] : told;
     const state = { ...before, messages };
     const turn: Turn = { definition, binder, state, meter, config };
-    const reached = limitReached(turn, steps);
+    const { recursionLimit } = definition;
+    // LangGraph enforces a limit that the program set there.
+    const isOwnLimit = config.recursionLimit === recursionLimit;
+    const reached =
+      meter.reached(messages) ??
+      (isOwnLimit ? meter.outOfSteps(stepOf(config), steps, recursionLimit) : undefined);
     if (reached) return stoppedAt(reached, turn, await lastReport(turn, reached));
     const answer = await askAllLayers(turn);
     if (answer === undefined) return stoppedAt(meter.reached(messages) ?? meter.timeOver(), turn);
@@ -93,16 +97,6 @@ function withEndCheck(turned: Turned, { definition, state, meter }: Turn): Turne
   if (told === undefined || meter.reached(messages) !== undefined) return turned;
   const update = { ...turned.update, messages: [...(turned.update.messages ?? []), told] };
   return { ...turned, update, added: [...turned.added, told], jumpTo: "model" };
-}
-
-function limitReached({ definition, state, meter, config }: Turn, steps: TurnSteps): Reached | undefined {
-  // LangGraph enforces a limit that the program set there.
-  const { recursionLimit } = definition;
-  const isOwn = config.recursionLimit === recursionLimit;
-  return (
-    meter.reached(state.messages) ??
-    (isOwn ? meter.outOfSteps(stepOf(config), steps, recursionLimit) : undefined)
-  );
 }
 
 function stoppedAt(
@@ -154,7 +148,18 @@ async function askAllLayers(
   let release = (): void => undefined;
   try {
     const reply = await answered(async () => {
-      const request = firstRequest(definition, await definition.model(), state, timed);
+      const { systemMessage, tools, providerTools } = definition;
+      const offered = [...tools.values()].map((tool) => tool.offered);
+      const request: Omit<ModelRequest, "updateState"> = {
+        model: await definition.model(),
+        messages: state.messages,
+        systemMessage,
+        systemPrompt: textOf(systemMessage),
+        // LangChain's middleware knows the provider's tools too, and passes them on.
+        tools: [...offered, ...(providerTools as unknown as ModelRequest["tools"])],
+        state,
+        runtime: agentRuntime(timed),
+      };
       release = await meter.reserve(() => expectedTokens(request), time.signal, contextOf(config).budget);
       if (meter.isUsedUp) return undefined;
       return call({ ...request, updateState: (update) => void updates.push(update) });
@@ -205,22 +210,3 @@ async function answered(
     throw failure.code === "internal" ? error : failure;
   }
 }
-
-const firstRequest = (
-  definition: AgentDefinition,
-  model: BaseChatModel,
-  state: AgentState,
-  config: RunnableConfig,
-): Omit<ModelRequest, "updateState"> => ({
-  model,
-  messages: state.messages,
-  systemMessage: definition.systemMessage,
-  systemPrompt: textOf(definition.systemMessage),
-  tools: [
-    ...[...definition.tools.values()].map(({ offered }) => offered),
-    // LangChain's middleware knows these too, and passes them on.
-    ...(definition.providerTools as unknown as ModelRequest["tools"]),
-  ],
-  state,
-  runtime: agentRuntime(config),
-});

@@ -87,12 +87,28 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
       const config = gates.get(toolCall.name);
       if (!config) return undefined;
       const { id = "", name, args } = toolCall;
+      const { allowedDecisions = [...ALL_DECISIONS], argsSchema, when, description: given } = config;
       const known = state as GateState; // a structured response is an object by its schema
-      const call: GatedCall = { call: { type: "tool_call", id, name, args }, state: known, runtime, log };
-      const isWaived = !(await asks(config, call)) || undefined;
-      const description = (await describe(config, call)) || undefined;
-      const { allowedDecisions = [...ALL_DECISIONS], argsSchema } = config;
-      return { allowedDecisions, ...defined({ description, argsSchema, isWaived }) };
+      const call: ToolCallView = { type: "tool_call", id, name, args };
+      const view = { ...call, toolCall: call, tool: undefined, state: known, runtime };
+      const attempt = async (what: string, run: () => unknown): Promise<unknown> => {
+        try {
+          return await run();
+        } catch (error) {
+          log.warn(`gate_${what}_failed`, { tool: name, error });
+          return undefined;
+        }
+      };
+      const isAsked = (await attempt("predicate", () => when?.(view, known, runtime))) !== false;
+      const text = await attempt("description", () =>
+        typeof given === "function" ? given(call, known, runtime) : given,
+      );
+      const description =
+        typeof text === "string" && text !== "" ? cutMiddle(text, MAX_DESCRIPTION) : undefined;
+      return {
+        allowedDecisions,
+        ...defined({ description, argsSchema, isWaived: isAsked ? undefined : true }),
+      };
     },
   };
 }
@@ -108,11 +124,10 @@ export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, Argumen
 }
 
 function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
-  if (!isRecord(value)) {
+  if (!isRecord(value))
     throw invalidGate(
       `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`,
     );
-  }
   const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));
   const { allowedDecisions: allowed = ALL_DECISIONS } = config;
   if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
@@ -132,39 +147,4 @@ function fromAlias(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConf
     ...(description ? { description } : {}),
     ...(requires ? { when: (call: ToolCallView) => requires(call.args) } : {}),
   };
-}
-
-interface GatedCall {
-  call: ToolCallView;
-  state: GateState;
-  runtime: AgentRuntime;
-  log: Logger;
-}
-
-async function asks({ when }: InterruptOnConfig, { call, state, runtime, log }: GatedCall): Promise<boolean> {
-  if (!when) return true;
-  try {
-    const verdict: unknown = await when(
-      { ...call, toolCall: call, tool: undefined, state, runtime },
-      state,
-      runtime,
-    );
-    return verdict !== false;
-  } catch (error) {
-    log.warn("gate_predicate_failed", { tool: call.name, error });
-    return true;
-  }
-}
-
-async function describe(
-  { description: given }: InterruptOnConfig,
-  { call, state, runtime, log }: GatedCall,
-): Promise<string | undefined> {
-  try {
-    const text: unknown = typeof given === "function" ? await given(call, state, runtime) : given;
-    return typeof text === "string" ? cutMiddle(text, MAX_DESCRIPTION) : undefined;
-  } catch (error) {
-    log.warn("gate_description_failed", { tool: call.name, error });
-    return undefined;
-  }
 }

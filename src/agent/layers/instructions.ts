@@ -2,15 +2,13 @@ import type { BackendSource } from "../../backends/backend.ts";
 import { validatePath } from "../../backends/paths.ts";
 import type { Logger } from "../../core/logger.ts";
 import { isDeepStrictEqual } from "node:util";
-import { COMPACTION, type Compaction, compactedView } from "../compaction/compacted-view.ts";
+import { type Compaction, compactedView } from "../compaction/compacted-view.ts";
 import type { Middleware, ToolCallRequest } from "../contracts/middleware.ts";
-import type { TextsByName } from "../contracts/state.ts";
+import { CONTEXT_CHANNELS, type TextsByName } from "../contracts/state.ts";
 import { callsOf, isReply, isResult } from "../messages/messages.ts";
 import { type InstructionOptions, InstructionReader, type Instructions } from "./instruction-files.ts";
 
-/** Channel of the instructions that the prompt has, and channel of the calls whose results have others, by file or folder. */
-export const INSTRUCTIONS = "_instructions";
-export const LATER_INSTRUCTIONS = "_laterInstructions";
+const { instructions: INSTRUCTIONS, laterInstructions: LATER_INSTRUCTIONS } = CONTEXT_CHANNELS;
 
 /**
  * Instructions of the project in the prompt, before the memories, read at the start of each run. Those of folders and
@@ -43,11 +41,8 @@ export const instructionsMiddleware = (
     if (path === undefined) return result;
     const { runtime, state } = request;
     const files = await runtime.step.backend(backend, state, log);
-    const { text, names } = await instructionsAbout(
-      path,
-      new InstructionReader(options, files, keptInstructions(state).versions),
-      request,
-    );
+    const reader = new InstructionReader(options, files, keptInstructions(state).versions);
+    const { text, names } = await instructionsAbout(path, reader, request);
     if (names.length === 0) return result;
     const calls = Object.fromEntries(names.map((name) => [name, request.toolCall.id ?? ""]));
     const { content } = result;
@@ -71,7 +66,7 @@ async function instructionsAbout(
     ...rules.filter((rule) => InstructionReader.isAbout(rule, file)).map((rule) => rule.at),
   ];
   const later = (state[LATER_INSTRUCTIONS] as TextsByName | undefined) ?? {}; // our channel
-  const compaction = (state[COMPACTION] as Compaction | undefined) ?? {}; // its channel
+  const compaction = (state[CONTEXT_CHANNELS.compaction] as Compaction | undefined) ?? {}; // its channel
   const results = compactedView(state.messages, compaction).filter(isResult);
   const visible = results.filter(({ text }) => text.includes("<project_instructions>"));
   const calls = new Set(visible.map((result) => result.tool_call_id));
@@ -88,14 +83,9 @@ async function instructionsAbout(
   for (const name of names)
     found.push(...(isRule.has(name) ? await reader.take(name) : await reader.folder(name)));
   const texts = found.filter((one) => one.at !== at);
-  return texts.length === 0
-    ? nothing
-    : {
-        text: InstructionReader.inBlock(
-          `Instructions of the project for the file above; they count like those in the system prompt.\n\n${reader.render(texts)}`,
-        ),
-        names,
-      };
+  if (texts.length === 0) return nothing;
+  const lead = "Instructions of the project for the file above; they count like those in the system prompt.";
+  return { text: InstructionReader.inBlock(`${lead}\n\n${reader.render(texts)}`), names };
 }
 
 /** The path of a call that reads or changes one file. */

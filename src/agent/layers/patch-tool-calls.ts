@@ -1,12 +1,11 @@
 /** Repairs the history that a model sees, and leaves out media that its provider refuses. */
 import type { Middleware } from "../contracts/middleware.ts";
-import type { TextsByName } from "../contracts/state.ts";
+import { CONTEXT_CHANNELS, type TextsByName } from "../contracts/state.ts";
 import { cleanMessages, isOpenAi, openAiHistory, repairHistory } from "../messages/mend.ts";
 import { mediaRefusal } from "../models/media-limits.ts";
 import { mediaToLeaveOut, messagesFor, withoutRefused } from "../models/media.ts";
 
-/** Channel of messages whose media the provider refused, with its words. */
-export const REFUSED_MEDIA = "_refusedMedia";
+const { refusedMedia: REFUSED_MEDIA } = CONTEXT_CHANNELS;
 
 /**
  * Repairs interrupted, cancelled and parallel tool calls in the model's view, and asks again without media that the

@@ -3,12 +3,10 @@ import type { AIMessage } from "@langchain/core/messages";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
+import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { Measures, inEstimates } from "../compaction/measures.ts";
+import type { Compaction, ContextSize } from "../compaction/compacted-view.ts";
 import {
-  COMPACTION,
-  type Compaction,
-  type ContextLimits,
-  type ContextSize,
   ESTIMATE,
   TokenCounter,
   compactedView,
@@ -49,11 +47,13 @@ export function summarizationMiddleware(
   const measures = new Measures();
   return {
     name: "SummarizationMiddleware",
-    channels: { [COMPACTION]: { kind: "latest", initial: {} } },
+    channels: { [CONTEXT_CHANNELS.compaction]: { kind: "latest", initial: {} } },
     wrapModelCall: async (request, next) => {
-      const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
+      const known = (request.state[CONTEXT_CHANNELS.compaction] as Compaction | undefined) ?? {}; // our channel
       const measure = measures.of(request);
-      const limits = inEstimates(contextLimits(contextWindow(request.model), setup), measure.scale);
+      const usual = defaultLimits(contextWindow(request.model));
+      const { trigger = usual.trigger, keep = usual.keep } = setup;
+      const limits = inEstimates({ ...usual, trigger: [trigger].flat(), keep }, measure.scale);
       const options: CompactOptions = { ...setup, limits, counter };
       const view = compactedView(request.messages, known);
       const tokens = requestTokens(request, view, counter);
@@ -75,18 +75,6 @@ export function summarizationMiddleware(
     },
   };
 }
-
-const contextLimits = (
-  window: number | undefined,
-  { trigger, keep }: Pick<SummarizationOptions, "trigger" | "keep">,
-): ContextLimits => {
-  const defaults = defaultLimits(window);
-  return {
-    trigger: trigger === undefined ? defaults.trigger : [trigger].flat(),
-    keep: keep ?? defaults.keep,
-    maxInputTokens: window,
-  };
-};
 
 /** Part of the limit from which on a refusal without a known reason is taken for one of the length, once. */
 const NEAR = 0.8;

@@ -3,6 +3,7 @@ import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool, Middleware } from "../contracts/middleware.ts";
+import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
 
@@ -16,8 +17,7 @@ export interface ToolsOnDemand {
 /** OpenAI, Azure and Groq take 128 tools in a request; middleware may add some. */
 const MOST_TOOLS = 110;
 
-/** A channel with the tools that the model has got, the first one first. */
-export const LOADED_TOOLS = "_loadedTools";
+const { loadedTools: LOADED_TOOLS } = CONTEXT_CHANNELS;
 
 /** Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache. */
 export function toolsOnDemandMiddleware(

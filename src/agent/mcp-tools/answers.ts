@@ -173,9 +173,8 @@ const textBlock = (text: string): ContentBlock => ({ type: "text", text });
 function readBlock(part: Record<string, unknown>): ContentBlock[] | undefined {
   const { type, text, data, mimeType, uri } = part;
   if (type === "text" && typeof text === "string") return [textBlock(text)];
-  if ((type === "image" || type === "audio") && typeof data === "string") {
+  if ((type === "image" || type === "audio") && typeof data === "string")
     return [{ type, mimeType: nonBlank(mimeType) ?? "of unknown type", data }];
-  }
   if (type === "resource_link" && typeof uri === "string") {
     const { name, title, description } = part;
     const words = [nonBlank(title) ?? nonBlank(name), nonBlank(description)];
@@ -197,11 +196,6 @@ function readResource({ uri = "", text, blob, mimeType }: Record<string, unknown
     return [textBlock(`[Resource ${place}]`), { type: kind, mimeType: found, data: blob, ...file }];
   }
   const words = typeof text === "string" ? text : bytes?.includes(0) ? undefined : bytes && decodeUtf8(bytes);
-  return [
-    textBlock(
-      words === undefined
-        ? `[Resource ${place}: ${claimed ?? "binary"}, not shown]`
-        : `[Resource ${place}]\n${words}`,
-    ),
-  ];
+  if (words === undefined) return [textBlock(`[Resource ${place}: ${claimed ?? "binary"}, not shown]`)];
+  return [textBlock(`[Resource ${place}]\n${words}`)];
 }

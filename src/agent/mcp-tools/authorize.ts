@@ -63,12 +63,10 @@ export async function beginLogin({
   const challenge = await orFail(askForChallenge(server));
   const { resourceMetadataUrl, scope = oauth.scope } = extractWWWAuthenticateParams(challenge);
   const { provider, kept } = oneLogin(redirectUrl, oauth, redactor);
-  const asked = request.scope ?? scope;
   const options = {
     serverUrl: url,
     fetchFn: readingAnyAnswer(request.fetch),
-    ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
-    ...(asked === undefined ? {} : { scope: asked }),
+    ...defined({ resourceMetadataUrl, scope: request.scope ?? scope }),
   };
   await orFail(auth(provider, options), () =>
     kept.discovery?.authorizationServerMetadata === undefined
@@ -97,7 +95,7 @@ export async function beginLogin({
       const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
         discovery;
       // What it does not say is what was asked for (RFC 6749, 5.1).
-      const tokens = { ...defined({ scope: asked }), ...given };
+      const tokens = { ...defined({ scope: options.scope }), ...given };
       const expiresAt = tokenExpiry(tokens, request.clock());
       return { url, authorizationServer, metadata, resource, client, tokens, expiresAt };
     },

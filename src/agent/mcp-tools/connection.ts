@@ -13,10 +13,10 @@ import type { LeftOutTool, ReadResult, TheirTask } from "./answers.ts";
 import { acceptAnyAnswer, rawAnswer, readResult, readTool, readTask } from "./answers.ts";
 import { McpUnavailableError, findHttpStatus, describeServerFailure } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
-import { CallTime } from "./call-time.ts";
+import { callTimer } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { Redactor } from "./redactor.ts";
-import { RetryPause } from "./retry-pause.ts";
+import { retryPause } from "./retry-pause.ts";
 import {
   type Continuation,
   type InputRequired,
@@ -65,7 +65,7 @@ export interface CallOptions {
 }
 
 type CallAtWork = Pick<CallOptions, "hold" | "lose"> & {
-  time: CallTime;
+  time: ReturnType<typeof callTimer>;
   count: ReturnType<typeof questionCounter>;
 };
 
@@ -99,13 +99,13 @@ export class McpConnection {
   #hasNoise = false;
   /** What the server says about its use; empty before it was reached. */
   instructions = "";
-  readonly #pause: RetryPause;
+  readonly #pause: ReturnType<typeof retryPause>;
 
   constructor(name: string, config: McpServerConfig, options: ConnectionOptions) {
     this.name = name;
     this.config = config;
     this.#options = options;
-    this.#pause = new RetryPause(options.clock ?? monotonicClock);
+    this.#pause = retryPause(options.clock ?? monotonicClock);
   }
 
   /** Lets the next use connect at once, although the last attempt has just failed. */
@@ -192,7 +192,7 @@ export class McpConnection {
     { isRepeatable = false, hold, lose, continuation }: CallOptions = {},
   ): Promise<ReadResult | InputRequired | TheirTask | { unsent: string }> {
     let isSent = false;
-    const time = new CallTime(this.config.timeout * 1000, signal);
+    const time = callTimer(this.config.timeout * 1000, signal);
     const atWork = { hold, lose, time, count: questionCounter() };
     const options = {
       signal: time.signal,

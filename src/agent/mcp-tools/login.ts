@@ -79,10 +79,7 @@ export class ServerLogin {
 
   /** Returns a new token after one was refused. @throws McpUnavailableError, which names the remedy. */
   renewed(refused: string | undefined): Promise<string> {
-    this.#renewal ??= this.#renew(refused).finally(() => {
-      this.#renewal = undefined;
-    });
-    return this.#renewal;
+    return (this.#renewal ??= this.#renew(refused).finally(() => (this.#renewal = undefined)));
   }
 
   /** The error for a server that wants a log-in with further permissions: a new one has to ask for all of them. */

@@ -2,33 +2,24 @@
 import { type Clock, durationText } from "../../core/clock.ts";
 import { McpUnavailableError, findHttpStatus } from "./failure-reasons.ts";
 
-export class RetryPause {
-  readonly #clock: Clock;
-  #last: { failures: number; until: number; reason: unknown } | undefined;
-
-  /** `clock`: for durations. */
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Begins or lengthens the pause. A server that wants a log-in gets none: the log-in may come from any process. */
-  failed(error: unknown): void {
-    if (findHttpStatus(error) === 401) return this.end();
-    const failures = (this.#last?.failures ?? 0) + 1;
-    const until = this.#clock() + Math.min(1000 * 2 ** (failures - 1), 60_000);
-    this.#last = { failures, until, reason: error };
-  }
-
-  end(): void {
-    this.#last = undefined;
-  }
-
-  /** The last failure, and when the next attempt is made; `undefined` if one may be made now. */
-  problem(reasonOf: (error: unknown) => string): McpUnavailableError | undefined {
-    const { until = 0, reason: cause } = this.#last ?? {};
-    const left = until - this.#clock();
-    if (left <= 0) return undefined;
-    const wait = durationText(Math.ceil(left / 1000) * 1000);
-    return new McpUnavailableError(`${reasonOf(cause)}; the next attempt is in ${wait}`, { cause });
-  }
+/** `clock`: for durations. */
+export function retryPause(clock: Clock) {
+  let last: { failures: number; until: number; reason: unknown } | undefined;
+  return {
+    /** Begins or lengthens the pause. A server that wants a log-in gets none: the log-in may come from any process. */
+    failed(reason: unknown): void {
+      const failures = (last?.failures ?? 0) + 1;
+      const until = clock() + Math.min(1000 * 2 ** (failures - 1), 60_000);
+      last = findHttpStatus(reason) === 401 ? undefined : { failures, until, reason };
+    },
+    end: (): void => void (last = undefined),
+    /** The last failure, and when the next attempt is made; `undefined` if one may be made now. */
+    problem(reasonOf: (error: unknown) => string): McpUnavailableError | undefined {
+      const { until = 0, reason: cause } = last ?? {};
+      const left = until - clock();
+      if (left <= 0) return undefined;
+      const wait = durationText(Math.ceil(left / 1000) * 1000);
+      return new McpUnavailableError(`${reasonOf(cause)}; the next attempt is in ${wait}`, { cause });
+    },
+  };
 }

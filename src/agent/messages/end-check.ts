@@ -4,7 +4,7 @@ import { isAtOrBelow } from "../../backends/paths.ts";
 import { displayName, oneLine } from "../../core/text.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
-import { callsOf, endCheckMessage, isEndCheck, isResult, isTask } from "./messages.ts";
+import { callsOf, isEndCheck, isResult, isTask, messageFrom } from "./messages.ts";
 
 /** Todos and files that are named. */
 const MOST_NAMED = 3;
@@ -35,7 +35,7 @@ export function endCheck(
   ];
   if (problems.length === 0) return undefined;
   const content = `[Before you finish: ${problems.join(" ")} Do that now, or say in your answer why not. Then give your whole answer again: only the last one is passed on.]`;
-  return endCheckMessage(id, content);
+  return messageFrom("end_check", id, content);
 }
 
 /** Paths that were changed, and neither read nor followed by a command or a subagent. */

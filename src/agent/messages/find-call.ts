@@ -31,14 +31,9 @@ interface FoundCall {
  */
 export function findCall(
   written: readonly WrittenMessages[],
-  {
-    callId,
-    tool,
-    time,
-    since,
-    depth,
-  }: Record<"callId" | "tool", string> & Record<"time" | "since" | "depth", number>,
+  wanted: Record<"callId" | "tool", string> & Record<"time" | "since" | "depth", number>,
 ): FoundCall | "ambiguous" | undefined {
+  const { callId, tool, time, since, depth } = wanted;
   const messages = written
     .filter(({ namespace }) => namespace.split("|").filter(Boolean).length === depth)
     .flatMap(({ messages: given, ...place }) =>

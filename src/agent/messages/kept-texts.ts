@@ -100,8 +100,7 @@ async function readKeptText(path: string, backend: Backend): Promise<string | un
 /** `backend` with texts that its thread had to keep in `folders`, under their paths; itself if there are none. */
 export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: readonly string[]): Backend {
   const isIn = (path: string): boolean => folders.some((folder) => isAtOrBelow(path, folder));
-  const kept: string[] = [];
-  for (const [path] of files.entries()) if (isIn(path)) kept.push(path);
+  const kept = [...files.entries()].map(([path]) => path).filter(isIn);
   if (kept.length === 0) return backend;
   const own = ownFiles(files);
   const keeps = (path: string): boolean => kept.includes(normal(path));
@@ -164,12 +163,8 @@ export async function evictLargeResult(
   tokens: number,
 ): Promise<{ short: CallResult; kept: Kept | undefined }> {
   const own = textIn(result.content);
-  const {
-    text = own,
-    start = "",
-    end = "",
-    shown: part,
-  }: Partial<NonNullable<CallResult["whole"]>> = whole ?? {};
+  const given: Partial<NonNullable<CallResult["whole"]>> = whole ?? {};
+  const { text = own, start = "", end = "", shown: part } = given;
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(id)}`, text, place);
   const below = end === "" ? "" : `\n\n${end}`;
   const shown = kept

@@ -1,12 +1,11 @@
 /** Messages of a thread: their kinds, texts and copies, and how new ones join the thread. */
+import type { BaseMessageLike, MessageContent } from "@langchain/core/messages";
 import {
   AIMessage,
   BaseMessage,
-  type BaseMessageLike,
   ChatMessage,
   FunctionMessage,
   HumanMessage,
-  type MessageContent,
   RemoveMessage,
   SystemMessage,
   ToolMessage,
@@ -159,17 +158,14 @@ function inCallOrder(messages: BaseMessage[], start: number): BaseMessage[] {
 export const inboxMessage = ({ id, text, from }: InboxMessage): HumanMessage =>
   messageFrom(from ? "report" : "inbox", id, text);
 
-/** A message about the goal of a run, from its judge or from a person who decided about it. */
-export const goalMessage = (id: string, content: string): HumanMessage => messageFrom("goal", id, content);
-
-export const endCheckMessage = (id: string, content: string): HumanMessage =>
-  messageFrom("end_check", id, content);
-
 /** Marks a message as LangChain's own middleware marks its additions. */
-const messageFrom = (source: (typeof SOURCES)[number], id: string, content: string): HumanMessage =>
+export const messageFrom = (source: (typeof SOURCES)[number], id: string, content: string): HumanMessage =>
   new HumanMessage({ id, content, additional_kwargs: { lc_source: source } });
 
-/** The origins of messages that are not tasks: a report is that of a subagent in the background. */
+/**
+ * The origins of messages that are not tasks. `report`: a subagent in the background. `goal`: the judge of the goal, or a
+ * person who decided about it.
+ */
 const SOURCES = ["report", "inbox", "goal", "end_check"] as const;
 
 const readSource = ({ additional_kwargs: { lc_source: source } }: BaseMessage): unknown => source;

@@ -53,33 +53,29 @@ export function unfinished(
     return { kind: "uncalled", prompt: `Your tool call was incomplete, so nothing was run. ${advice}` };
   }
   // LangChain joins repeated reasons.
-  if (/^(?:malformed_function_call)+$/i.test(reason) && isEmptyReply(reply)) {
-    const prompt =
-      "Your tool call was malformed, so nothing was run. Call the tool again, with valid arguments.";
-    return { kind: "unwritten", prompt };
-  }
-  if (/^(?:(?:tool_calls?|tool_?use|function_call)+)$/i.test(reason)) {
-    const prompt =
-      "Your reply announced a tool call, but had none. Call the tool now, or give your final answer.";
-    return { kind: "uncalled", prompt };
-  }
-  if (isCut(reply) && !isEmptyReply(reply)) {
-    const prompt =
-      "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";
-    return { kind: "cut", prompt };
-  }
+  if (/^(?:malformed_function_call)+$/i.test(reason) && isEmptyReply(reply))
+    return { kind: "unwritten", prompt: PROMPTS.malformed };
+  if (/^(?:(?:tool_calls?|tool_?use|function_call)+)$/i.test(reason))
+    return { kind: "uncalled", prompt: PROMPTS.uncalled };
+  if (isCut(reply) && !isEmptyReply(reply)) return { kind: "cut", prompt: PROMPTS.cut };
   if (strategy) {
     if (answerInText(reply, strategy) !== undefined) return undefined;
     return { kind: "unstructured", prompt: reminderFor(strategy) };
   }
   if (!isEmptyReply(reply)) return undefined;
   return isCut(reply)
-    ? {
-        kind: "unwritten",
-        prompt: "Your reply reached the limit of output tokens before any text. Give a shorter answer.",
-      }
-    : { kind: "empty", prompt: "Your reply was empty. Give your answer, or call the next tool." };
+    ? { kind: "unwritten", prompt: PROMPTS.unwritten }
+    : { kind: "empty", prompt: PROMPTS.empty };
 }
+
+/** Messages that ask for the missing part, where they are always the same. */
+const PROMPTS = {
+  malformed: "Your tool call was malformed, so nothing was run. Call the tool again, with valid arguments.",
+  uncalled: "Your reply announced a tool call, but had none. Call the tool now, or give your final answer.",
+  cut: "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.",
+  unwritten: "Your reply reached the limit of output tokens before any text. Give a shorter answer.",
+  empty: "Your reply was empty. Give your answer, or call the next tool.",
+} as const;
 
 /** Blocks of a reply that a person does not read. */
 const THOUGHTS: ReadonlySet<string> = new Set(["thinking", "redacted_thinking", "reasoning"]);

@@ -129,12 +129,8 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
     const isReply = AIMessage.isInstance(message);
     if (!isReply && !HumanMessage.isInstance(message)) continue;
     const calls = isReply ? (message.tool_calls ?? []) : [];
-    const uses = calls.map(({ id = "", name, args: input }) => ({
-      type: "tool_use" as const,
-      id,
-      name,
-      input,
-    }));
+    const type = "tool_use";
+    const uses = calls.map(({ id = "", name, args }): SamplingBlock => ({ type, id, name, input: args }));
     const content = [...samplingBlocks(message), ...uses];
     if (content.length > 0) said.push({ role: isReply ? "assistant" : "user", content });
   }

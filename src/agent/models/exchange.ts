@@ -181,15 +181,6 @@ interface Completions {
   completionWithRetry: Send;
 }
 
-/** Connects a model of OpenAI's responses API to its exchange. */
-function exchangeResponses<Model extends object>(model: Model, exchange: Exchange): Model {
-  const responses = model as Model & Completions; // LangChain's class has it
-  const send = responses.completionWithRetry.bind(responses);
-  responses.completionWithRetry = (request, ...more) =>
-    exchange.send(request, "responses", (sent) => send(sent, ...more));
-  return model;
-}
-
 /**
  * Connects a chat completions model to its exchange; other kinds are returned unchanged. `responses`: the same model
  * over the responses API, for servers that require it.
@@ -248,7 +239,11 @@ export async function openAiModel(
   origin: string,
 ): Promise<BaseChatModel> {
   const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = await import("@langchain/openai");
-  const responses = exchangeResponses(new ChatOpenAIResponses(fields), exchange);
+  const responses = new ChatOpenAIResponses(fields);
+  const asking = responses as unknown as Completions; // LangChain's class has it
+  const send = asking.completionWithRetry.bind(responses);
+  asking.completionWithRetry = (request, ...more) =>
+    exchange.send(request, "responses", (sent) => send(sent, ...more));
   const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
   return new ChatOpenAI({ ...fields, completions: setExchange(completions, exchange), responses });
 }

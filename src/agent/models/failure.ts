@@ -5,7 +5,7 @@
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError, DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
-import { isObject, memberOf } from "../../core/unknown.ts";
+import { isObject, memberOf, textMemberOf } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { answerHeaders, askedPause } from "./pauses.ts";
 import { type RefusalKind, refusalKind } from "./provider-words.ts";
@@ -286,10 +286,8 @@ export function firstFound<Link, Value>(
   return undefined;
 }
 
-const textField = (value: unknown, field: string): string | undefined => {
-  const text = memberOf(value, field);
-  return typeof text === "string" && text !== "" ? text : undefined;
-};
+const textField = (value: unknown, field: string): string | undefined =>
+  textMemberOf(value, field) || undefined;
 
 const numberField = (value: unknown, field: string): number | undefined => {
   const number = memberOf(value, field);

@@ -145,12 +145,11 @@ export function bindStrategy(
 export function answerToolNames(format: ResponseFormat): string[] {
   const given = formatList(format);
   const strategies = given.filter(isToolStrategy);
-  if (given.length === 0 || (strategies.length > 0 && strategies.length < given.length)) {
+  if (given.length === 0 || (strategies.length > 0 && strategies.length < given.length))
     throw new ConfigurationError(
       "INVALID_RESPONSE_FORMAT",
       "A list of response formats needs at least one schema or tool strategy.",
     );
-  }
   if (strategies.length > 0) return strategies.map(({ name }) => name);
   if (given.some(isProviderStrategy)) return [];
   return given.map((item, index) => {
@@ -181,11 +180,10 @@ const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({
 /** The text for the model about an answer that does not fit, by the strategy's options. */
 async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
   const handle = options?.handleError ?? true;
-  if (handle === false || !(error instanceof Error)) {
+  if (handle === false || !(error instanceof Error))
     throw new NoStructuredResponse(`The model's ${name} does not match the requested schema.`, "", {
       cause: error,
     });
-  }
   if (handle === true) return error.message;
   // Parsing throws LangChain's parsing error, which such a function takes.
   return typeof handle === "string" ? handle : handle(error as Parameters<typeof handle>[0]);

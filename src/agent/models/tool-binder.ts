@@ -42,7 +42,9 @@ export class ToolBinder {
 
 function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<BaseChatModel, "invoke"> {
   if (!model.bindTools) throw new Error("This model cannot call tools; choose one that can.");
-  const sent = tools.map(isGoogle(model) ? forGoogle : forOthers);
+  // Gemini, also behind a service that speaks another protocol.
+  const isGoogle = /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
+  const sent = tools.map(isGoogle ? forGoogle : forOthers);
   // The choice is the provider's own type, chosen for this model.
   const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
   const bound = joinStreams(
@@ -66,10 +68,6 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<Ba
   };
   return { invoke };
 }
-
-/** Gemini, also behind a service that speaks another protocol. */
-const isGoogle = (model: BaseChatModel): boolean =>
-  /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
 
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
 const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));

@@ -5,12 +5,11 @@ import { InstructionReader } from "../../agent/layers/instruction-files.ts";
 import {
   notingFiles,
   MOST_READ,
-  type SkillMetadata,
   listRooms,
   listedSkills,
   loadSkills,
 } from "../../agent/layers/skill-files.ts";
-import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
+import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { FileTree } from "../file-tree.ts";
 import { namedModels, withAllowedModels } from "../models.ts";
@@ -19,6 +18,7 @@ import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { listedTypes } from "../../tools/task.ts";
+import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import { LOCAL } from "../../runs/run.ts";
 import { instructionPlaces } from "../instructions.ts";
 import type { Check } from "./check.ts";
@@ -75,12 +75,9 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
   const subagents = [general, ...config.subagents, ...files];
   const { skills, sources, problems } = await loadSkillFiles(config);
   const rooms = listRooms(config.limits, sources, subagents);
+  const { shown: types } = listedTypes({ subagents, room: rooms.subagents });
   const counts = [
-    {
-      kind: "subagents",
-      all: subagents.length,
-      shown: listedTypes({ subagents, room: rooms.subagents }).shown,
-    },
+    { kind: "subagents", all: subagents.length, shown: types },
     { kind: "skills", all: skills.length, shown: listedSkills(skills, sources, rooms.skills) },
   ];
   const cuts = counts
@@ -94,9 +91,7 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
 }
 
 /** Skills as agents see them: the operator's, then those of the workspace. */
-async function loadSkillFiles(
-  config: Config,
-): Promise<{ skills: SkillMetadata[]; sources: string[]; problems: Check[] }> {
+async function loadSkillFiles(config: Config) {
   // Folders of skills are the same for everybody where the workspace has no folders of principals.
   const owner = { principal: "local" };
   const tree = new FileTree({ ...config, workspaceFolder: undefined });

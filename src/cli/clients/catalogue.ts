@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, posix, win32 } from "node:path";
 import type { HostFacts } from "../../config/paths.ts";
 import type { Launch } from "../../config/program.ts";
+import { orElse } from "../../core/errors.ts";
 import { memberOf } from "../../core/unknown.ts";
 
 /** The name under which clients list this server. */
@@ -94,22 +95,15 @@ const FILE = {
 function packagedClaude({ env }: HostFacts): string | undefined {
   const local = env["LOCALAPPDATA"];
   if (local === undefined) return undefined;
-  const found = [
-    ...foldersLike(join(local, "Claude-Data"), /^claude(?:_|$)/i),
-    ...foldersLike(join(local, "Packages"), /^claude_/i).map((folder) =>
-      join(folder, "LocalCache", "Roaming", "Claude"),
-    ),
-  ];
-  return found.find((folder) => existsSync(folder));
-}
-
-function foldersLike(parent: string, name: RegExp): string[] {
-  try {
-    const names = readdirSync(parent).filter((entry) => name.test(entry));
-    return names.map((entry) => join(parent, entry));
-  } catch {
-    return [];
-  }
+  const foldersLike = (parent: string, name: RegExp): string[] =>
+    orElse(() => readdirSync(join(local, parent)), [])
+      .filter((entry) => name.test(entry))
+      .map((entry) => join(local, parent, entry));
+  const packages = foldersLike("Packages", /^claude_/i);
+  return [
+    ...foldersLike("Claude-Data", /^claude(?:_|$)/i),
+    ...packages.map((folder) => join(folder, "LocalCache", "Roaming", "Claude")),
+  ].find((folder) => existsSync(folder));
 }
 
 /** Seconds that it waits for a call: its own default, which its forms write, too. */
@@ -141,11 +135,8 @@ const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = 
   },
   cursor: ({ host, project }) => {
     const file = below(host, project ?? host.home, ".cursor", "mcp.json");
-    const own = {
-      projectFolder: WORKSPACE_FOLDER,
-      reference: (name: string) => `\${env:${name}}`,
-      isShared: true,
-    };
+    const reference = (name: string): string => `\${env:${name}}`;
+    const own = { projectFolder: WORKSPACE_FOLDER, reference, isShared: true };
     const docs = "https://cursor.com/docs/context/mcp";
     return { ...FILE, title: "Cursor", docs, file, ...(project === undefined ? {} : own) };
   },

@@ -41,9 +41,8 @@ export function entryFor(
   const inputs: Input[] = [];
   for (const [name, given] of env) {
     const id = `${NAME}-${name.toLowerCase().replaceAll("_", "-")}`;
-    if (given !== undefined) {
-      values[name] = given;
-    } else if (client.asksForKeys) {
+    if (given !== undefined) values[name] = given;
+    else if (client.asksForKeys) {
       inputs.push({ type: "promptString", id, description: `${name} of deepagent-mcp`, password: true });
       values[name] = `\${input:${id}}`;
     } else if (client.reference) {

@@ -107,8 +107,11 @@ async function completeDecision(
     return { type, ...(message === "" ? {} : { message }) };
   }
   if (type !== "edit") return { type };
-  const edited = await editArguments(args, asker);
-  if (edited === undefined) asker.print("Nothing was changed.");
+  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string");
+  const before = name === undefined ? JSON.stringify(args, null, 2) : String(args[name]);
+  const after = await asker.edit(before, name === undefined ? "arguments.json" : `${name}.txt`);
+  const edited: unknown = name === undefined ? parsedJson(after ?? "") : { ...args, [name]: after };
+  if (after === undefined || after === before) asker.print("Nothing was changed.");
   else if (isRecord(edited)) return { type, editedAction: { name: tool, args: edited } };
   else asker.print(asker.colors.yellow("The edited arguments are not a JSON object. Nothing was run."));
   return undefined;
@@ -116,12 +119,3 @@ async function completeDecision(
 
 /** The argument a person wants to see as text rather than as an escaped JSON string. */
 const TEXT_ARGUMENTS = ["content", "new_string", "command"];
-
-/** Returns undefined if nothing was changed, and null for invalid JSON. */
-async function editArguments(args: Approval["args"], asker: Asker): Promise<unknown> {
-  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string");
-  const before = name === undefined ? JSON.stringify(args, null, 2) : String(args[name]);
-  const after = await asker.edit(before, name === undefined ? "arguments.json" : `${name}.txt`);
-  if (after === undefined || after === before) return undefined;
-  return name === undefined ? (parsedJson(after) ?? null) : { ...args, [name]: after };
-}

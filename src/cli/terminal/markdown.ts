@@ -175,12 +175,8 @@ class Renderer {
         return within(strikethrough);
       case "code_inline": {
         const { content, markup } = token;
-        return [
-          {
-            text: isColorSupported ? content : markup + content + markup,
-            paint: (text) => paint(cyan(text)),
-          },
-        ];
+        const text = isColorSupported ? content : markup + content + markup;
+        return [{ text, paint: (shown) => paint(cyan(shown)) }];
       }
       case "softbreak":
         return [{ text: " ", paint }];

@@ -1,6 +1,7 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
 import { dollars } from "../../server/views/cost-words.ts";
 import { durationText } from "../../core/clock.ts";
+import { groupBy } from "../../core/group-by.ts";
 import { firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import type { RunDocument } from "../../server/views/run-document.ts";
@@ -60,19 +61,23 @@ function todoLines({ todos }: RunPicture, { colors, width }: TreeStyle, room: nu
     if (status === "in_progress") return `  ${colors.cyan("▸")} ${colors.bold(text)}`;
     return `  ${colors.dim("○")} ${text}`;
   });
-  return cutLines([...folded, ...lines], room, { colors, width });
+  const all = [...folded, ...lines];
+  if (all.length <= room) return all;
+  const more = `  ${colors.dim(fit(`… ${all.length - room + 1} more`, width - 2))}`;
+  return room < 1 ? [] : [...all.slice(0, room - 1), more];
 }
 
-/** Sums up the agents that are not shown, by state. */
-const FOLDED: readonly [State, (count: number) => string][] = [
-  ["needs you", (count) => `${count} more need you`],
-  ["failed", (count) => `${count} more failed`],
-  ["working", (count) => `${count} more at work`],
-  ["waits", (count) => `${count} more waiting`],
-  ["queued", (count) => `${count} more in line`],
-  ["cancelled", (count) => `${count} cancelled`],
-  ["finished", (count) => `${count} finished`],
-];
+/** Words behind the number of agents of a state that are not shown, the most urgent state first. */
+const FOLDED = {
+  "needs you": "more need you",
+  failed: "more failed",
+  working: "more at work",
+  waits: "more waiting",
+  queued: "more in line",
+  cancelled: "cancelled",
+  finished: "finished",
+} as const;
+type State = keyof typeof FOLDED;
 
 /** The tree of agents; of many, first those that need a person, and as many of the others as there is room for. */
 function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): string[] {
@@ -83,19 +88,16 @@ function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): str
   const chosen = chosenRows(rows, room - 1);
   const shown = rows.filter((row) => chosen.has(row));
   const hidden = rows.filter((row) => !chosen.has(row));
-  const folded = FOLDED.flatMap(([state, text]) => {
+  const folded = Object.entries(FOLDED).flatMap(([state, words]) => {
     const { length } = hidden.filter((row) => row.state === state);
-    return length > 0 ? [text(length)] : [];
-  }).join(" · ");
-  const last = `  ${colors.dim(fit(`… ${folded}`, width - 2))}`;
+    return length > 0 ? [`${length} ${words}`] : [];
+  });
+  const last = `  ${colors.dim(fit(`… ${folded.join(" · ")}`, width - 2))}`;
   return [...drawn(shown, style), last];
 }
 
 /** Fewer stay in the order in which they were started. */
 const MANY = 8;
-
-const URGENCY = ["needs you", "failed", "working", "waits", "queued", "cancelled", "finished"] as const;
-type State = (typeof URGENCY)[number];
 
 interface Row {
   agent: AgentPicture;
@@ -106,21 +108,17 @@ interface Row {
 
 /** Every agent below the one that started it; of many, the most urgent first. */
 function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
-  const children = new Map<string, Row[]>();
   const known = new Set(agents.map(({ call_ids: ids }) => ids.join(" ")));
-  let place = 0;
-  for (const agent of agents) {
-    const parent = agent.call_ids.slice(0, -1).join(" ");
+  let queued = 0;
+  const rows = agents.map((agent): Row => {
     const state = agentState(agent);
-    const row = {
-      agent,
-      state,
-      depth: agent.call_ids.length - 1,
-      place: state === "queued" ? (place += 1) : 0,
-    };
-    const key = known.has(parent) ? parent : "";
-    children.set(key, [...(children.get(key) ?? []), row]);
-  }
+    const place = state === "queued" ? (queued += 1) : 0;
+    return { agent, state, depth: agent.call_ids.length - 1, place };
+  });
+  const children = groupBy(rows, ({ agent }) => {
+    const parent = agent.call_ids.slice(0, -1).join(" ");
+    return known.has(parent) ? parent : "";
+  });
   const familyOf = (row: Row): Row[] => [
     row,
     ...(children.get(row.agent.call_ids.join(" ")) ?? []).flatMap(familyOf),
@@ -130,7 +128,7 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
 }
 
 const urgency = (family: readonly Row[]): number =>
-  Math.min(...family.map(({ state }) => URGENCY.indexOf(state)));
+  Math.min(...family.map(({ state }) => Object.keys(FOLDED).indexOf(state)));
 
 function agentState({ status, pending_approvals, pending_questions, waiting }: AgentPicture): State {
   if (status === "completed") return "finished";
@@ -162,19 +160,6 @@ function drawn(rows: readonly Row[], style: TreeStyle): string[] {
     ...rows.map(({ agent }) => displayWidth(titleOf(agent.agent, agent.description))),
   );
   return rows.map((row, index) => agentLine(row, rows.slice(index + 1), style, column));
-}
-
-function cutLines(
-  lines: string[],
-  room: number,
-  { colors, width }: Pick<TreeStyle, "colors" | "width">,
-): string[] {
-  if (lines.length <= room) return lines;
-  if (room < 1) return [];
-  return [
-    ...lines.slice(0, room - 1),
-    `  ${colors.dim(fit(`… ${lines.length - room + 1} more`, width - 2))}`,
-  ];
 }
 
 /** `column`: how wide the longest title is, so that the steps stand below each other. */

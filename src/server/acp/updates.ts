@@ -86,7 +86,7 @@ export class RunUpdates {
       }
       case "approval_requested": {
         const { approvalId, tool, summary } = event.data;
-        const call = entryOf(event.agent, tool, summary);
+        const call = callEntry(event.agent, tool, summary);
         // Editors know only calls that they were shown before they ask about them.
         return [
           {
@@ -157,7 +157,7 @@ export class RunUpdates {
     const call = {
       toolCallId,
       status: "in_progress" as const,
-      ...entryOf(agent, tool, summary),
+      ...callEntry(agent, tool, summary),
       ...toolLocations(this.#cwd, /^\S+ (\/workspace\/.*)$/.exec(summary)?.[1]),
     };
     return [{ sessionUpdate: asked === undefined ? "tool_call" : "tool_call_update", ...call }];
@@ -186,7 +186,7 @@ export class RunUpdates {
   }
 }
 
-const entryOf = (agent: AgentPath, tool: string, summary: string) => ({
+const callEntry = (agent: AgentPath, tool: string, summary: string) => ({
   title: displayText([...agent.slice(-1).map(agentName), summary].join(": ")),
   name: tool,
   kind: KINDS[tool] ?? "other",

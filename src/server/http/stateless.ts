@@ -76,7 +76,7 @@ export class StatelessHandlers {
           const answer = mcp.fetch(request, extra);
           const mayStream = request.headers.get("accept")?.includes("text/event-stream") === true;
           if (!mayStream || (await isDoneWithin(keepAliveMs, answer))) return answer;
-          return streamOf(lateEvents(answer, keepAliveMs));
+          return eventStream(lateEvents(answer, keepAliveMs));
         },
       }),
       close: async () => {
@@ -88,7 +88,7 @@ export class StatelessHandlers {
   }
 }
 
-const streamOf = (parts: AsyncIterable<Uint8Array>): Response =>
+const eventStream = (parts: AsyncIterable<Uint8Array>): Response =>
   new Response(ReadableStream.from(parts), {
     headers: {
       "content-type": "text/event-stream",

@@ -1,12 +1,8 @@
 /** The rules of an agent that examines part of the files itself, and its report. */
 import { oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
+import type { Match, StepRow, OfflineStep, Tools, OfflineTurn } from "./conversation.ts";
 import {
-  type Match,
-  type StepRow,
-  type OfflineStep,
-  type Tools,
-  type OfflineTurn,
   callsNamed,
   failureText,
   nextStep,
@@ -119,6 +115,7 @@ function areaReport(work: Examination): string {
   const definitions = matches.filter(
     ({ path, text }) => DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path)),
   );
+  const marks = matches.filter(({ text }) => OPEN_MARK.test(text));
   // The first telling lines of the files that were read, two of a text and one of code.
   const beginnings = succeeded(turn, "read_file").flatMap((call) => {
     const path = callPath(call);
@@ -132,11 +129,7 @@ function areaReport(work: Examination): string {
       return section(code(word), found, 5) || `${code(word)}: no matches`;
     }),
     section("Definitions and headings", definitions, 10),
-    section(
-      "Open marks",
-      matches.filter(({ text }) => OPEN_MARK.test(text)),
-      8,
-    ),
+    section("Open marks", marks, 8),
     section("Read, how it begins", beginnings, 2 * FILES_TO_READ),
     ...problems
       .slice(0, 3)

@@ -3,14 +3,8 @@ import { z } from "zod";
 import { withSlash } from "../../../backends/paths.ts";
 import { oneLine } from "../../../core/text.ts";
 import { parsedJson } from "../../../core/unknown.ts";
-import {
-  type OfflineTurn,
-  callsNamed,
-  parseListing,
-  parsePaths,
-  callPath,
-  searchWords,
-} from "./conversation.ts";
+import type { OfflineTurn } from "./conversation.ts";
+import { callsNamed, parseListing, parsePaths, callPath, searchWords } from "./conversation.ts";
 
 export const WORKSPACE_FOLDER = "/workspace/";
 export const MEMORIES = "/memories/";
