@@ -23,7 +23,8 @@ export async function threadText(id, inputs = []) {
     format: "cjs",
     target: "node20",
     mainFields: ["module", "main"],
-    loader: { ".wasm": "binary" },
+    // Code for another engine than Node stays a text.
+    loader: { ".wasm": "binary", ".vm.js": "text" },
     // Its usual form brings a second DOM for texts that it parses itself.
     alias: { turndown: join(root, "node_modules/turndown/lib/turndown.browser.es.js") },
     legalComments: "none",

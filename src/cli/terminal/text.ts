@@ -126,9 +126,3 @@ export const checkLines = (checks: readonly Check[], colors: Colors): string[] =
 
 /** Returns the columns of the terminal. A pipe, or a terminal that does not report them, has room for long lines. */
 export const columnsOf = (output: { columns?: number }): number => output.columns || 100;
-
-/** Such as `2026-01-31 12:00`, where the person is. */
-export function localTime(milliseconds: number): string {
-  const offset = new Date(milliseconds).getTimezoneOffset() * 60_000;
-  return new Date(milliseconds - offset).toISOString().slice(0, 16).replace("T", " ");
-}
