@@ -2,7 +2,7 @@
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { zoneWords } from "../../../core/time-zone.ts";
 import { MAX_NAME, type RunSummary } from "../../../runs/run.ts";
-import { CATCH_UP, type CatchUp, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
+import { CATCH_UP, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
@@ -22,7 +22,7 @@ export interface ScheduleDraft {
   expression: string;
   timeZone: string;
   name: string;
-  catchUp: CatchUp;
+  catchUp: ScheduleView["catchUp"];
   catchUpLimit: string;
   overlap: boolean;
   /** The fields of the model, the limits and the goal of its runs. */
@@ -143,7 +143,7 @@ const removing = ({ id, name }: ScheduleView): Html =>
     </form>
   </details>`;
 
-const CATCH_UP_CHOICES: Readonly<Record<CatchUp, string>> = {
+const CATCH_UP_CHOICES: Readonly<Record<ScheduleView["catchUp"], string>> = {
   one: "Start the newest one",
   all: "Start all, one after the other",
   skip: "Skip them",
