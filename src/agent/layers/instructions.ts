@@ -4,7 +4,7 @@ import type { Logger } from "../../core/logger.ts";
 import { isDeepStrictEqual } from "node:util";
 import { COMPACTION, type Compaction, compactedView } from "../compaction/compacted-view.ts";
 import type { Middleware, ToolCallRequest } from "../contracts/middleware.ts";
-import type { AgentState, TextsByName } from "../contracts/state.ts";
+import type { TextsByName } from "../contracts/state.ts";
 import { callsOf, isReply, isResult } from "../messages/messages.ts";
 import { type InstructionOptions, InstructionReader, type Instructions } from "./instruction-files.ts";
 
