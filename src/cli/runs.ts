@@ -3,7 +3,7 @@ import { askedAgainText } from "../server/views/request-words.ts";
 import type { ChildRun } from "../agent/agent.ts";
 import { retentionOf } from "../app/lifecycle.ts";
 import type { FlagValues } from "../config/load.ts";
-import { isoTime, localTime } from "../core/clock.ts";
+import { isoTime } from "../core/clock.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
@@ -21,7 +21,7 @@ import { requestLines } from "./terminal/ask.ts";
 import { answeredLine, fieldLines } from "./terminal/ask-question.ts";
 import { print } from "./terminal/printer.ts";
 import { renderTree } from "./terminal/tree.ts";
-import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
+import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
 /** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;

@@ -3,7 +3,6 @@ import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import { environmentFlags, environmentOf } from "../app/settings.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
 import { type FlagValues, loadConfig } from "../config/load.ts";
-import { localTime } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { zoneWords } from "../core/time-zone.ts";
@@ -24,7 +23,7 @@ import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { ALL, SHORT_ID } from "./runs.ts";
 import { CHOICE_FLAGS, readChoices } from "./schedule-choices.ts";
-import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
+import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
 const ACTS: Readonly<
   Record<string, (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>>

@@ -1,6 +1,6 @@
 /** Other MCP servers in the configuration. `server-entries.json` has the forms that other programs use. */
 import { _default as withDefault, optional, z } from "zod";
-import table from "../agent/mcp-tools/server-entries.json" with { type: "json" };
+import table from "./server-entries.json" with { type: "json" };
 import { parsedUrl } from "../core/parsed-url.ts";
 import { plainProblem } from "../core/plain-problem.ts";
 import { oneLine, shownName } from "../core/text.ts";

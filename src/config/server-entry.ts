@@ -1,7 +1,7 @@
 /** Reads one entry of a server, as any program writes it, into our own form. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import table from "../agent/mcp-tools/server-entries.json" with { type: "json" };
+import table from "./server-entries.json" with { type: "json" };
 import { defined } from "../core/defined.ts";
 import { parsedUrl } from "../core/parsed-url.ts";
 import { shownName } from "../core/text.ts";

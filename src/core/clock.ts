@@ -16,23 +16,25 @@ export const timeZone = (): string => resolveZone(process.env["TZ"] ?? "unset");
 /** The zone by the setting that names it. */
 const resolveZone = byValue(
   (setting: string) =>
-    (setting === "unset"
-      ? // Undefined on some systems, in spite of its type.
-        findZone(String(new Intl.DateTimeFormat().resolvedOptions().timeZone), "TZ")
-      : findZone(setting, "TZ")) ?? "UTC",
+    // The zone of the system is undefined on some, in spite of its type.
+    findZone(
+      setting === "unset" ? String(Intl.DateTimeFormat().resolvedOptions().timeZone) : setting,
+      "TZ",
+    ) ?? "UTC",
 );
-
-/** Such as `2026-01-31 12:00`, in the server's time zone. */
-export const localTime = (time: number): string =>
-  new Date(time).toLocaleString("sv-SE", { timeZone: timeZone(), dateStyle: "short", timeStyle: "short" });
 
 /** A note for the model with the date, the time zone and the platform at the start of a run. */
 export function startNote(now: number): string {
   const platforms: Readonly<Record<string, string>> = { darwin: "macOS", linux: "Linux", win32: "Windows" };
   const place = platforms[process.platform] ?? process.platform;
-  const [date, hour] = localTime(now).split(" ");
-  const weekday = new Date(now).toLocaleDateString("en", { timeZone: timeZone(), weekday: "long" });
-  return `[Started on ${weekday}, ${date}, ${hour}, time zone ${zoneWords(timeZone())}, on ${place}]`;
+  const zone = timeZone();
+  const weekday = new Date(now).toLocaleDateString("en", { timeZone: zone, weekday: "long" });
+  const time = new Date(now).toLocaleString("sv-SE", {
+    timeZone: zone,
+    dateStyle: "short",
+    timeStyle: "short",
+  });
+  return `[Started on ${weekday}, ${time.replace(" ", ", ")}, time zone ${zoneWords(zone)}, on ${place}]`;
 }
 
 /** Matches the note at the end of a task. */

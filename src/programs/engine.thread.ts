@@ -43,22 +43,15 @@ const ASCII_ORDER = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32
   .join("");
 
 /** Formats and compares by Node's own tables. English and UTC, unless the program names others. */
-function localize(type: string, method: string, args: string): string | number {
+function localize(type: string, method: string, args: string): unknown {
   const [given, ...rest] = (JSON.parse(args) as unknown[]).map((one) => one ?? undefined); // from the prelude
-  const choices = method === "localeCompare" ? rest.slice(1) : rest;
-  const [locale = "en-US", options] = choices as [string?, Intl.DateTimeFormatOptions?]; // Intl refuses others
-  if (method === "localeCompare")
-    return String(given).localeCompare(String(rest[0]), locale, options as Intl.CollatorOptions); // Intl refuses others
-  if (method === "toLocaleUpperCase") return String(given).toLocaleUpperCase(locale);
-  if (method === "toLocaleLowerCase") return String(given).toLocaleLowerCase(locale);
-  if (type === "BigInt") return BigInt(String(given)).toLocaleString(locale);
-  if (type === "Number")
-    return Number(given ?? Number.NaN).toLocaleString(locale, options as Intl.NumberFormatOptions); // Intl refuses others
-  const date = new Date(Number(given ?? Number.NaN));
-  const inUtc = { timeZone: "UTC", ...options };
-  if (method === "toLocaleDateString") return date.toLocaleDateString(locale, inUtc);
-  if (method === "toLocaleTimeString") return date.toLocaleTimeString(locale, inUtc);
-  return date.toLocaleString(locale, inUtc);
+  const before = method === "localeCompare" ? [String(rest.shift())] : [];
+  const [locale = "en-US", options] = rest;
+  const number = Number(given ?? Number.NaN);
+  const value = type === "BigInt" ? BigInt(String(given)) : type === "String" ? String(given) : number;
+  const receiver: object = type === "Date" ? new Date(number) : Object(value);
+  const choices = type === "Date" ? { timeZone: "UTC", ...Object(options) } : options;
+  return Reflect.apply(Reflect.get(receiver, method), receiver, [...before, locale, choices]);
 }
 
 function call(vm: QuickJS, name: string, args: string): Deferred {
@@ -170,40 +163,33 @@ async function runEngine(): Promise<void> {
   });
 }
 
+async function withoutTypes(code: string): Promise<string> {
+  const { transform } = await import("sucrase");
+  const options = { disableESTransforms: true, keepUnusedImports: true };
+  return orElse(() => transform(code, { transforms: ["typescript"], ...options }).code, code);
+}
+
 /**
  * Finds out in which form the program is written: a script with `await`, or the body of an async function with
  * `return`; in a code fence or not; with types or without.
  */
 async function compileProgram(vm: QuickJS): Promise<{ code: string; flags: number } | { error: unknown }> {
-  const fenced = source.trim();
-  const isFenced = fenced.startsWith("```") && fenced.endsWith("```") && fenced.includes("\n");
-  const code = isFenced ? fenced.slice(fenced.indexOf("\n") + 1, -3) : source;
-  let error: unknown;
-  for (const withTypes of [false, true]) {
-    let plain = code;
-    if (withTypes) {
-      const { transform } = await import("sucrase");
-      const options = {
-        transforms: ["typescript" as const],
-        disableESTransforms: true,
-        keepUnusedImports: true,
-      };
-      plain = orElse(() => transform(code, options).code, code);
-    }
-    const forms = [
+  const [, code = source] = /^\s*```[^\n]*\n([^]*)```\s*$/.exec(source) ?? [];
+  const problems: unknown[] = [];
+  for (const plainCode of [() => code, () => withoutTypes(code)]) {
+    const plain = await plainCode();
+    for (const form of [
       { code: plain, flags: EvalFlags.ASYNC },
       { code: `(async () => {${plain}\n})()`, flags: EvalFlags.TYPE_GLOBAL },
-    ];
-    for (const form of withTypes && plain === code ? [] : forms) {
+    ])
       try {
         vm.evalCode(form.code, "program.js", form.flags | EvalFlags.COMPILE_ONLY);
         return form;
       } catch (problem) {
-        if (!withTypes) error = problem;
+        problems.push(problem);
       }
-    }
   }
-  return { error };
+  return { error: problems[1] };
 }
 
 void runEngine();

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
-import table from "../../src/agent/mcp-tools/server-entries.json" with { type: "json" };
+import table from "../../src/config/server-entries.json" with { type: "json" };
 import { parseJson, loadConfig } from "../../src/config/load.ts";
 import { findServers, mcpServersSchema } from "../../src/config/mcp-servers.ts";
 import { filesIn } from "../support/files-in.ts";

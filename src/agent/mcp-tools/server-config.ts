@@ -4,7 +4,7 @@ import { basename, isAbsolute } from "node:path";
 import { headOf } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
-import table from "./server-entries.json" with { type: "json" };
+import table from "./variables.json" with { type: "json" };
 import { readEnvFile, variableFiller } from "./variables.ts";
 
 interface ToolPolicy {
@@ -67,7 +67,7 @@ export const takesLogin = (server: McpServerConfig): server is RemoteMcpServer =
   !Object.keys(server.headers).some((name) => /^authorization$/i.test(name));
 
 /**
- * Fills in variables from the environment of this process, in the forms of `server-entries.json`, and reads the file of
+ * Fills in variables from the environment of this process, in the forms of `variables.json`, and reads the file of
  * an `envFile`. Values from there, and those of `env` and `headers`, count as secrets, unless they are plain words or
  * paths under a harmless name. Values are filled in once: those that look like variables stay as they are.
  *

@@ -1,4 +1,4 @@
-/** Variables in entries of servers, in the forms of `server-entries.json`, and files with variables. */
+/** Variables in entries of servers, in the forms of `variables.json`, and files with variables. */
 import { readFileSync, statSync } from "node:fs";
 import { basename, isAbsolute, sep } from "node:path";
 import { parse } from "dotenv";
@@ -7,7 +7,7 @@ import { isInside, realPath } from "../../core/real-path.ts";
 import { shownName } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
-import table from "./server-entries.json" with { type: "json" };
+import table from "./variables.json" with { type: "json" };
 
 /** A variable in any form. A default that is not closed reaches to the end, so that no later beginning is tried in it. */
 const VARIABLE = new RegExp(table.variables.map(({ pattern }) => pattern).join("|"), "g");
