@@ -50,26 +50,16 @@ export async function checkTools(
 
 /** Describes an entry in one line, by names and counts, because its values may be secrets. */
 function entryWords(entry: McpServerConfig): string {
+  if (entry.problem !== undefined) return "";
   const { tools, disabledTools, alwaysAllow, approve, timeout } = entry;
-  const [env, headers] = "url" in entry ? [{}, entry.headers] : [entry.env, {}];
+  const own = "url" in entry ? { headers: Object.keys(entry.headers) } : { env: Object.keys(entry.env) };
   const what =
     "url" in entry
       ? `reached at ${parsedUrl(entry.url)?.host ?? "an address with variables"}`
       : `started as ${basename(entry.command)} with ${counted(entry.args.length, "argument")}`;
-  const lists = Object.entries({
-    env: Object.keys(env),
-    headers: Object.keys(headers),
-    tools,
-    disabledTools,
-    alwaysAllow,
-  });
-  const named = lists.map(
-    ([name, list = []]) => list.length > 0 && `${name} ${oneLine(list.join(", "), 200)}`,
+  const lists = Object.entries({ ...own, tools, disabledTools, alwaysAllow }).flatMap(([name, list = []]) =>
+    list.length > 0 ? [`${name} ${oneLine(list.join(", "), 200)}`] : [],
   );
-  const rest = [
-    "envFile" in entry && entry.envFile && "an env file",
-    `approve ${approve}`,
-    `timeout ${timeout} s`,
-  ];
-  return entry.problem === undefined ? `Entry: ${[what, ...named, ...rest].filter(Boolean).join("; ")}.` : "";
+  const file = "envFile" in entry && entry.envFile ? ["an env file"] : [];
+  return `Entry: ${[what, ...lists, ...file, `approve ${approve}`, `timeout ${timeout} s`].join("; ")}.`;
 }
