@@ -170,7 +170,7 @@ function backgroundLayers(
 
 /** Names that subagents may use besides those of built-in tools, and the room for tools of other servers. */
 const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
-  servers: Object.keys(mcpServers),
+  servers: Object.keys(mcpServers).filter((name) => mcpServers[name]?.disabled !== true),
   web: web?.tools ?? [],
   tokens: limits.foreignToolTokens,
 });

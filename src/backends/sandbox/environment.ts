@@ -44,8 +44,11 @@ export interface EnvironmentOptions {
   secretNames?: readonly string[];
 }
 
-/** The time zone of commands: the server's, with the spelling of its variable `TZ` if that is set. */
-export const commandZone = (): string => process.env["TZ"] || timeZone();
+/** The time zone of commands: the server's, as its variable `TZ` has it unless commands would not know that form. */
+export function commandZone(): string {
+  const [given, zone] = [process.env["TZ"] ?? "", timeZone()];
+  return given === "" || given.includes(" ") || given.toLowerCase() === zone.toLowerCase() ? zone : given;
+}
 
 /**
  * Adds variables and settings of Git by which programs wait for no person: no editor, pager or password prompt. In
