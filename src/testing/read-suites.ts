@@ -1,6 +1,15 @@
 import type { GrepOptions } from "../backends/backend.ts";
 import * as errors from "../backends/errors.ts";
-import { type Bench, KOREAN, KOREAN_BYTES, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
+import {
+  type Bench,
+  KOREAN,
+  KOREAN_BYTES,
+  MIXED_BYTES,
+  type Suite,
+  inUtf16,
+  listedPaths,
+  pageText,
+} from "./suite.ts";
 
 const TREE = ["/.env", "/a.md", "/b.ts", "/src/.hidden/x.ts", "/src/a-b.ts", "/src/a/c.ts", "/src/d.md"];
 
@@ -180,9 +189,9 @@ export const READ_SUITES: readonly Suite[] = [
         await put("/a.txt", KOREAN_BYTES);
         expect(await backend.read(at("/a.txt"))).toMatchObject({ content: KOREAN, encoding: "cp949" });
         expect((await backend.readRaw(at("/a.txt"))).data?.content).toEqual(KOREAN_BYTES);
-        await put("/a.txt", Uint8Array.from([0x63, 0x61, 0x66, 0xe9, 10]));
+        await put("/a.txt", MIXED_BYTES);
         const { content, doubt } = await backend.read(at("/a.txt"));
-        expect([typeof content, doubt]).toEqual(["string", "its encoding is a guess"]);
+        expect([content, doubt]).toEqual(["café\n\ufffd\n", "some of its bytes are not UTF-8"]);
       },
       "the version changes with the content": async ({ backend, at, put, expect }) => {
         await put("/a.txt", "one");

@@ -34,6 +34,9 @@ export interface Suite {
   cases: Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 }
 
+/** Lines in UTF-8 and in Latin-1. */
+export const MIXED_BYTES = Uint8Array.from(Buffer.from("636166c3a90ae90a", "hex"));
+
 /** A program in CP949. */
 export const KOREAN = "// 사용자 목록을 불러온다\nint load() { return 0; }\n";
 export const KOREAN_BYTES = Uint8Array.from(

@@ -1,6 +1,14 @@
 /** Behaviour of every backend when files are written, whatever their names. */
 import * as errors from "../backends/errors.ts";
-import { type Bench, KOREAN_BYTES, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
+import {
+  type Bench,
+  KOREAN_BYTES,
+  MIXED_BYTES,
+  type Suite,
+  inUtf16,
+  listedPaths,
+  pageText,
+} from "./suite.ts";
 
 const deleteFile = async ({ backend, at }: Bench, path: string) => backend.delete?.(at(path));
 
@@ -246,7 +254,7 @@ export const WRITE_SUITES: readonly Suite[] = [
         expect(await backend.edit(at("/a.txt"), "int", "é")).toEqual(
           errors.notInEncoding(at("/a.txt"), "é", "cp949"),
         );
-        await put("/a.txt", Uint8Array.from([0x63, 0x61, 0x66, 0xe9, 10]));
+        await put("/a.txt", MIXED_BYTES);
         expect((await backend.edit(at("/a.txt"), "c", "b")).code).toBe("encoding");
       },
       "edits only the expected version": async ({ backend, at, put, expect }) => {
