@@ -137,10 +137,10 @@ async function bundle({ output, ...input }) {
 /** Shares LangChain and zod with whoever uses it: there may be one copy of them in a process. */
 const bundleLibrary = () =>
   bundle({
-    input: { index: "src/index.ts", "testing/backend-contract": "src/testing/backend-contract.ts" },
+    input: { index: "src/index.ts", "testing/backend-contract": "testing/backend-contract.ts" },
     // All of LangChain's packages are its user's, but this one.
     external: [...INSTALLED, /^(@langchain\/(?!langgraph-checkpoint-sqlite$)|(langchain|zod)(\/|$))/],
-    plugins: [saverWithoutDriver, threadTexts, requiredPackages("")],
+    plugins: [saverWithoutDriver, pageAssets, threadTexts, requiredPackages("")],
     output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
   });
 
@@ -149,7 +149,14 @@ const bundleProgram = () =>
   bundle({
     input: { "deepagent-mcp": "src/main.ts" },
     external: INSTALLED,
-    plugins: [zodNamespace, smallSchemaCheck, saverWithoutDriver, pageAssets, threadTexts, requiredPackages("bin")],
+    plugins: [
+      zodNamespace,
+      smallSchemaCheck,
+      saverWithoutDriver,
+      pageAssets,
+      threadTexts,
+      requiredPackages("bin"),
+    ],
     output: {
       dir: join(draft, "bin"),
       chunkFileNames: "chunks/[name]-[hash].js",

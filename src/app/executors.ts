@@ -29,8 +29,8 @@ export type Executor = SandboxBackend & { close(): Promise<void> };
 
 /** Creation of an executor, and the place of its files in the tree. */
 interface Opening {
-  /** `folder`: the workspace of the run, or its copy, whose repository needs the `objects` of the original. */
-  open(folder: string, objects?: string): MaybePromise<Executor>;
+  /** `folder`: the workspace of the run, or its copy, whose repositories need the `objects` of the original. */
+  open(folder: string, objects?: readonly string[]): MaybePromise<Executor>;
   mount: string;
 }
 
@@ -104,9 +104,10 @@ async function workspaceExecutor(
   // Folders of principals do not belong to the person whose repository and identity these are.
   const repository = workspaceFolder === undefined;
   const programs = programFolders(process.env, rootDir);
-  const env = { ...programs.env, ...(repository ? await gitIdentity(rootDir) : {}) };
+  const identity = repository ? await gitIdentity(rootDir) : undefined;
+  const env = { ...programs.env, ...identity?.env };
   const readOnly = [...programs.mounts, ...sameFolders(execute.readOnly)];
-  const common = { ...limits, env, readOnly, protectsStarters: true };
+  const common = { ...limits, env, signs: identity?.signs === true, readOnly, protectsStarters: true };
   const more = { mountPath: WORKSPACE_MOUNT, readOnly: [...readOnly, ...skillMounts(config)], repository };
   const sandbox =
     platform === "darwin" && provider === undefined
@@ -130,9 +131,9 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
     const { ok: _not, ...why } = found;
     return { kind: "none", ...why };
   }
-  const open = (rootDir: string, objects?: string) => {
-    const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects === undefined ? [] : [objects])];
-    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found.hasSizeLimits);
+  const open = (rootDir: string, objects: readonly string[] = []) => {
+    const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects)];
+    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found);
   };
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
@@ -145,8 +146,8 @@ async function seatbelt(options: SeatbeltOptions, platform: NodeJS.Platform): Pr
   return {
     kind: "sandbox",
     name: "Seatbelt",
-    open: (rootDir, objects) => {
-      const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects === undefined ? [] : [objects])];
+    open: (rootDir, objects = []) => {
+      const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects)];
       // A copy lies in a folder that is hidden everywhere else.
       const hidden = options.hidden?.filter((place) => !isInside(realPath(place), realPath(rootDir))) ?? [];
       return new SeatbeltBackend({ ...options, rootDir, readOnly, hidden });
@@ -175,8 +176,8 @@ function skillMounts(config: ExecutorConfig): SandboxMount[] {
 function openingPlaces(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
   const folder = workspaceOf(config, owner);
   if (folder === undefined) return undefined;
-  const objects = owner.changes === "propose" ? sharedObjects(originalOf(config, owner)) : undefined;
-  return objects === undefined ? [folder] : [folder, objects];
+  const original = owner.changes === "propose" ? originalOf(config, owner) : undefined;
+  return original === undefined ? [folder] : [folder, sharedObjects(original)];
 }
 
 /** An executor, and where its files are in the tree. */
