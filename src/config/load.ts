@@ -98,15 +98,19 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
   const noWorkspace = `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
   const warnings = parsed.data.workspace === undefined ? [noWorkspace] : [];
-  // Paths of servers are relative to the file, unless they begin with a variable.
+  placeServerPaths(parsed.data, draft.configFile, sources);
+  return { ok: true, config: { ...parsed.data, privatePaths }, warnings };
+}
+
+/** Paths of servers are relative to the file, unless they begin with a variable. */
+function placeServerPaths({ mcpServers }: Config, file: string | undefined, { home }: ConfigSources): void {
   const place = (path: string | undefined): string | undefined =>
-    path === undefined || draft.configFile === undefined || /^[$%{]/.test(path)
+    path === undefined || file === undefined || /^[$%{]/.test(path)
       ? path
-      : resolve(dirname(draft.configFile), expandHome(path, sources.home));
-  for (const server of Object.values(parsed.data.mcpServers))
+      : resolve(dirname(file), expandHome(path, home));
+  for (const server of Object.values(mcpServers))
     if ("command" in server)
       Object.assign(server, { cwd: place(server.cwd), envFile: place(server.envFile) });
-  return { ok: true, config: { ...parsed.data, privatePaths }, warnings };
 }
 
 /** Values as collected so far, each with where it came from. */

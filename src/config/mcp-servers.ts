@@ -67,7 +67,12 @@ const server = z
   );
 
 const namedList = (list: readonly unknown[]): Record<string, unknown> =>
-  Object.fromEntries(list.map((one, at) => [String(recordOf(one)["name"] ?? at + 1), one]));
+  Object.fromEntries(
+    list.map((one, at) => {
+      const { name = at + 1 } = recordOf(one);
+      return [String(name), one];
+    }),
+  );
 
 /** Finds the servers in a file of any program: under one of the usual names, or at its top. */
 export function findServers(file: Record<string, unknown>): Record<string, unknown> | undefined {

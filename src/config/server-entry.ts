@@ -72,7 +72,7 @@ function pickValues(
 
 /** True for a boolean, and for its text and number. */
 const isLike = (value: unknown, wanted: boolean): boolean =>
-  value !== undefined && [String(wanted), String(Number(wanted))].includes(String(value).toLowerCase());
+  [String(wanted), String(Number(wanted))].includes(String(value).toLowerCase());
 
 const scalarText = (value: unknown): unknown =>
   typeof value === "number" || typeof value === "boolean" ? String(value) : value;
@@ -89,7 +89,10 @@ function asTexts(value: unknown, variables: unknown): unknown {
       ? Object.entries(given)
       : [given ?? []]
           .flat()
-          .map((one) => [String(recordOf(one)["name"] ?? one), recordOf(one)[member] ?? one]);
+          .map((one) => {
+            const { name = one, [member]: variable = one } = recordOf(one);
+            return [String(name), variable];
+          });
   if (value !== undefined && typeof value !== "object") return value;
   const passed = pairs(variables, "name").map(([name, variable]) => [name, `\${${String(variable)}:-}`]);
   const given = pairs(value, "value").filter(([, one]) => one !== null);
@@ -115,7 +118,7 @@ function toOwnKind(found: Record<string, unknown>, left: string[]): Record<strin
     const all = [...before.map(scalarText), ...[asList(args ?? [])].flat()];
     return { type, command, args: all, env: asTexts(env, variables), envFile, cwd };
   }
-  const token = bearerVariable === undefined ? {} : { Authorization: `Bearer \${${String(bearerVariable)}}` };
+  const token = bearerVariable === undefined ? {} : { Authorization: `Bearer \${${String(found["bearerVariable"])}}` };
   const own = asTexts(headers, headerVariables);
   const shared = { type, url, headers: isRecord(own) ? { ...token, ...own } : own };
   const { oauth, clientId, clientSecret, scopes } = found;
@@ -125,7 +128,7 @@ function toOwnKind(found: Record<string, unknown>, left: string[]): Record<strin
   const { enabled, redirectUri, scope, ...rest } = pickValues(given, table.oauth, left, "oauth.");
   if (isLike(enabled, false)) return { ...shared, noLogin: true };
   const callbackPort = Number(parsedUrl(String(redirectUri))?.port) || undefined;
-  const scopeText = scope === undefined ? undefined : [scope].flat().join(" ");
+  const scopeText = scope === undefined ? undefined : [scope].flat().map(String).join(" ");
   const settings = defined({ callbackPort, ...defined(rest), scope: scopeText });
   return login === undefined && Object.keys(settings).length === 0 ? shared : { ...shared, oauth: settings };
 }

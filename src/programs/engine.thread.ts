@@ -44,7 +44,7 @@ const ASCII_ORDER = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32
 
 /** Formats and compares by Node's own tables. English and UTC, unless the program names others. */
 function localize(type: string, method: string, args: string): unknown {
-  const [given, ...rest] = (JSON.parse(args) as unknown[]).map((one) => one ?? undefined); // from the prelude
+  const [given, ...rest]: unknown[] = (JSON.parse(args) as unknown[]).map((one) => one ?? undefined); // from the prelude
   const before = method === "localeCompare" ? [String(rest.shift())] : [];
   const [locale = "en-US", options] = rest;
   const number = Number(given ?? Number.NaN);

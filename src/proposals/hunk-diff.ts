@@ -3,7 +3,8 @@ import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";
 import { type Hunk as LineChange, signedLines } from "../core/hunks.ts";
 import { displayName } from "../core/text.ts";
 import type { ProposedPlace } from "../runs/proposals.ts";
-import { type Encoding, shown } from "./file-text.ts";
+import type { TextEncoding } from "../backends/encoding.ts";
+import { shown } from "./file-text.ts";
 
 /** The text of lines. Only the last one may have no line break. */
 export function joinLines(lines: readonly string[]): string {
@@ -20,7 +21,7 @@ export const MOST_CHARS = 400_000;
  * of it, and whoever shows it displays it. `isNew`: there was no file before.
  */
 export function hunkDiff(
-  { path, from = path, encoding = "utf-8" }: { path: string; from?: string; encoding?: Encoding },
+  { path, from = path, encoding = "utf-8" }: { path: string; from?: string; encoding?: TextEncoding },
   base: readonly string[],
   changes: readonly LineChange[],
   { room, isNew = false }: { room: number; isNew?: boolean },

@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { byValue } from "../core/by-identity.ts";
+import { defined } from "../core/defined.ts";
 import type { ReadResult } from "../backends/backend.ts";
-import { binaryTooLarge } from "../backends/errors.ts";
-import { westernText } from "../backends/encoding.ts";
-import { toBytes } from "../backends/file-data.ts";
+import { binaryTooLarge, toConvert } from "../backends/errors.ts";
+import { encodingFacts } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
 import { pageRequest, readTextPage } from "../backends/pages.ts";
@@ -162,19 +162,17 @@ async function readPath(
     settings.maxChars === undefined ? args.limit : Math.min(args.limit, Math.ceil(settings.maxChars / 2) + 1);
   const current = isNotebookPath(path) ? await currentText(path, backend, signal) : undefined;
   const cells = current?.kind === "text" ? notebookText(path, current.text) : undefined;
-  const found = current?.kind === "text" && current.version !== undefined ? { version: current.version } : {};
+  const found =
+    current?.kind === "text" ? defined({ version: current.version, ...encodingFacts(current) }) : {};
   const notebook: ReadResult | undefined =
     cells === undefined ? undefined : { ...readTextPage(path, cells, { offset, limit }), ...found };
   const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
   const { mimeType = "application/octet-stream", version } = given;
   const bytes = typeof given.content === "string" ? undefined : given.content;
-  // A file that is not UTF-8 may be in the encoding of most older files.
-  const raw = given.code === "encoding" ? (await backend.readRaw(path, { signal })).data : undefined;
-  const western = raw && westernText(toBytes(raw));
   // A file with a binary type's name may be a text, such as a Git LFS pointer in place of a picture.
   const isText =
     bytes !== undefined && bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
-  const text = western ?? (isText ? decodeUtf8(bytes) : undefined);
+  const text = isText ? decodeUtf8(bytes) : undefined;
   const result = text === undefined ? given : readTextPage(path, text, pageRequest(offset, limit));
   if (result.error !== undefined) return failedAt(path, result, context);
   const { content = "", totalLines } = result;
@@ -182,9 +180,7 @@ async function readPath(
   const notices = [
     ...(path === asked ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
-    ...(western === undefined
-      ? []
-      : ["[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]"]),
+    ...encodingNotice(given),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
   if (content === "" && !totalLines) {
@@ -203,6 +199,13 @@ async function readPath(
     ...(context.isProgram ? { plain: lines + footer } : {}),
     artifact: { path, version, startLine: page.start, endLine, totalLines, nextOffset, nextPiece },
   };
+}
+
+function encodingNotice({ encoding = "utf-8", doubt }: Pick<ReadResult, "encoding" | "doubt">): string[] {
+  const name = encoding.toUpperCase();
+  if (doubt !== undefined)
+    return [`[read as ${name}, but ${doubt}: it cannot be edited. ${toConvert(encoding)}]`];
+  return encoding === "utf-8" ? [] : [`[encoding ${name}; edit_file and write_file keep it]`];
 }
 
 const NOTEBOOK_HINT =

@@ -111,7 +111,7 @@ export function expandServer(
       : {
           ...config,
           command: text(config.command),
-          args: config.args.map((arg) => text(arg, isShell(config.command))),
+          args: config.args.map((arg) => text(arg, isShell(config.command) || arg.includes("\n"))),
           env: secretRecord(config.env),
           cwd: config.cwd && text(config.cwd),
           envFile: config.envFile && text(config.envFile),
