@@ -10,50 +10,27 @@ import type { detectAll } from "jschardet";
 import { orElse } from "../core/errors.ts";
 import { decodeUtf8 } from "../core/utf8.ts";
 import { hasNul } from "./mime.ts";
+import older from "./older-encodings.json" with { type: "json" };
 
 /**
- * Encodings of older files, with other names that files declare. Each contains ASCII, and the older standard on which
- * it is based. Sources: https://encoding.spec.whatwg.org/encodings.json and, for Korean and Thai, the code pages
+ * An encoding of older files. The table has other names that files declare. Each encoding contains ASCII, and the older
+ * standard on which it is based. Sources: https://encoding.spec.whatwg.org/encodings.json and, for Korean and Thai,
  * https://www.unicode.org/Public/MAPPINGS/VENDORS/MICSFT/WINDOWS/
  */
-export const OLDER_ENCODINGS = {
-  cp949: "euc-kr euc_kr uhc ms949 ks_c_5601-1987 windows-949",
-  cp932: "shift_jis shift-jis sjis ms_kanji windows-31j",
-  "euc-jp": "eucjp euc_jp",
-  "iso-2022-jp": "iso2022-jp jis",
-  gb18030: "gbk gb2312 cp936 euc-cn",
-  "big5-hkscs": "big5 cp950",
-  "windows-1251": "cp1251",
-  "koi8-r": "",
-  "windows-1252": "cp1252 iso-8859-1 latin1 latin-1",
-  "windows-1250": "cp1250",
-  "iso-8859-2": "latin2 latin-2",
-  "windows-1253": "cp1253",
-  "iso-8859-7": "",
-  "windows-1254": "cp1254 iso-8859-9 latin5 latin-5",
-  "windows-1255": "cp1255",
-  "iso-8859-8": "",
-  "windows-1256": "cp1256",
-  "windows-1257": "cp1257",
-  "windows-1258": "cp1258",
-  cp874: "windows-874 tis-620",
-} as const;
-
-export type OlderEncoding = keyof typeof OLDER_ENCODINGS;
+export type OlderEncoding = keyof typeof older;
 export type TextEncoding = "utf-8" | "utf-16le" | "utf-16be" | OlderEncoding;
 
-const OLDER = Object.keys(OLDER_ENCODINGS) as OlderEncoding[]; // the keys of the table
+const OLDER = Object.keys(older) as OlderEncoding[]; // the keys of the table
 const BY_NAME = new Map(
   OLDER.flatMap((encoding) =>
-    `${encoding} ${OLDER_ENCODINGS[encoding]}`
+    `${encoding} ${older[encoding]}`
       .trim()
       .split(" ")
-      .map((name) => [name, encoding] as const),
+      .map((name) => [name, encoding]),
   ),
 );
 
-export const isOlder = (encoding: string): encoding is OlderEncoding =>
-  Object.hasOwn(OLDER_ENCODINGS, encoding);
+export const isOlder = (encoding: string): encoding is OlderEncoding => Object.hasOwn(older, encoding);
 
 const loadRequired = createRequire(import.meta.url);
 const iconv = (): typeof Iconv => loadRequired("iconv-lite") as typeof Iconv; // its own types
@@ -61,16 +38,14 @@ const detector = () => loadRequired("jschardet") as { detectAll: typeof detectAl
 
 export const BYTE_ORDER_MARK = "\ufeff";
 
-type UnicodeEncoding = Exclude<TextEncoding, OlderEncoding>;
-
 /** UTF-16 by its byte order mark; else UTF-8. */
-export function detectEncoding(bytes: Uint8Array): UnicodeEncoding {
+export function detectEncoding(bytes: Uint8Array): TextEncoding {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
   return bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
 }
 
 /** UTF-16 without a mark, if half of its characters are ASCII: these have zeros on one side only. */
-function unmarkedUtf16(bytes: Uint8Array): UnicodeEncoding | undefined {
+function unmarkedUtf16(bytes: Uint8Array): TextEncoding | undefined {
   const head = Buffer.from(bytes.subarray(0, 512)).toString("latin1");
   if (head.split("\0").length <= Math.max(4, head.length / 4)) return undefined;
   if (/^(?:[^\0][^])+$/.test(head)) return "utf-16le";
@@ -105,21 +80,18 @@ const decodeOlder = (bytes: Uint8Array, encoding: OlderEncoding): string => {
 /** Characters that the encoding does not have become `?`; see `findUnencodable`. */
 export function encodeText(text: string, encoding: TextEncoding = "utf-8"): Buffer {
   if (encoding === "utf-8") return Buffer.from(text, "utf8");
-  if (encoding === "iso-2022-jp") return encodeIso2022Jp(text);
+  if (encoding === "iso-2022-jp")
+    // The characters of JIS X 0208 are those of EUC-JP without their highest bits, between two escape sequences.
+    return Buffer.from(
+      text.replace(/[^\0-\u007f]+/g, (part) => {
+        const bytes = iconv().encode(part, "euc-jp");
+        return `\x1b$B${bytes.map((byte) => byte & 0x7f).toString()}\x1b(B`;
+      }),
+    );
   if (isOlder(encoding)) return iconv().encode(text, encoding);
   const bytes = Buffer.from(text, "utf16le");
   return encoding === "utf-16be" ? bytes.swap16() : bytes;
 }
-
-/** The characters of JIS X 0208 are those of EUC-JP without their highest bits, between two escape sequences. */
-const encodeIso2022Jp = (text: string): Buffer =>
-  Buffer.concat(
-    text.split(/([^\0-\u007f]+)/).map((part, index) => {
-      const bytes = iconv().encode(part, "euc-jp");
-      if (index % 2 === 0) return bytes;
-      return Buffer.concat([Buffer.from("\x1b$B"), bytes.map((byte) => byte & 0x7f), Buffer.from("\x1b(B")]);
-    }),
-  );
 
 /** The first character of a text that an encoding does not have. */
 export function findUnencodable(text: string, encoding: TextEncoding): string | undefined {
@@ -172,33 +144,32 @@ function readOlderText(bytes: Uint8Array): FileText | undefined {
     .join("\n")
     .slice(0, 16 * 1024);
   if ((sample.split(CONTROL).length - 1) * 50 > sample.length) return undefined;
-  if (isBrokenUtf8(bytes, sample))
-    return {
-      text: Buffer.from(bytes).toString(),
-      encoding: "utf-8",
-      doubt: "some of its bytes are not UTF-8",
-    };
+  const isCut = !isUtf8(bytes) && isUtf8(Buffer.from(latin1.replace(CUT, ""), "latin1"));
+  if (isBrokenUtf8(sample, isCut)) {
+    const text = Buffer.from(bytes).toString();
+    return { text, encoding: "utf-8", doubt: "some of its bytes are not UTF-8" };
+  }
   const declared = BY_NAME.get(DECLARATION.exec(latin1.slice(0, 1024))?.[1]?.toLowerCase() ?? "");
   const named = declared && inEncoding(bytes, declared);
   if (named !== undefined && named.doubt === undefined) return named;
   const guess = guessEncoding(Buffer.from(sample, "latin1"));
   if (guess === undefined) return undefined;
   const found = inEncoding(bytes, guess.encoding);
-  return guess.isSure ? found : { ...found, doubt: "its encoding is a guess" };
+  return guess.isSure && !isCut ? found : { ...found, doubt: "its encoding is a guess" };
 }
 
 const BEYOND_ASCII = /[\x80-\xff\x1b]/;
+/** The rest of a character of UTF-8 at the beginning, and a part of one at the end. */
+const CUT = /^[\x80-\xbf]{1,3}|(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})$/g;
 
-/** True for text that is mostly UTF-8, or has a line of it among four, or ends inside a character. */
-function isBrokenUtf8(bytes: Uint8Array, sample: string): boolean {
+/** True for text that is mostly UTF-8, or has a line of it among four, or is cut inside a character. */
+function isBrokenUtf8(sample: string, isCut: boolean): boolean {
   const sequences = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}/g;
   const valid = sample.match(sequences)?.join("").length ?? 0;
   if (valid > (sample.match(/[\x80-\xff]/g)?.length ?? 0) * 0.75) return true;
   const lines = sample.split("\n");
   const whole = lines.filter((line) => isUtf8(Buffer.from(line, "latin1"))).length;
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  const isCut = (): boolean => orElse(() => decoder.decode(bytes, { stream: true }) !== "", false);
-  return valid > 0 && (whole * 4 > lines.length || isCut());
+  return valid > 0 && (whole * 4 > lines.length || isCut);
 }
 
 /** A declaration as of XML, HTML, Python, Ruby, Emacs and Vim. */

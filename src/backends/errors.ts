@@ -105,10 +105,10 @@ export const unknownEncoding = (path: string) =>
 export const uncertainEncoding = (path: string, encoding: string, doubt: string) =>
   makeFailure(
     "encoding",
-    `File '${path}' was read as ${encoding.toUpperCase()}, but ${doubt}, so it is not changed. ${toConvert(encoding)}`,
+    `File '${path}' was read as ${encoding.toUpperCase()}, but ${doubt}, so it cannot be edited. ${toConvert(encoding)}`,
   );
 /** The next step for a text that cannot be written back. */
-export const toConvert = (encoding: string) =>
+const toConvert = (encoding: string) =>
   encoding === "utf-8"
     ? "Repair these bytes with a command, or ask which encoding they have."
     : `If it reads right, convert it with a command first: iconv -f ${encoding.toUpperCase()} -t UTF-8. Otherwise ask for its encoding.`;

@@ -87,12 +87,10 @@ function asTexts(value: unknown, variables: unknown): unknown {
   const pairs = (given: unknown, member: string): [string, unknown][] =>
     isRecord(given)
       ? Object.entries(given)
-      : [given ?? []]
-          .flat()
-          .map((one) => {
-            const { name = one, [member]: variable = one } = recordOf(one);
-            return [String(name), variable];
-          });
+      : [given ?? []].flat().map((one) => {
+          const { name = one, [member]: variable = one } = recordOf(one);
+          return [String(name), variable];
+        });
   if (value !== undefined && typeof value !== "object") return value;
   const passed = pairs(variables, "name").map(([name, variable]) => [name, `\${${String(variable)}:-}`]);
   const given = pairs(value, "value").filter(([, one]) => one !== null);
@@ -118,7 +116,8 @@ function toOwnKind(found: Record<string, unknown>, left: string[]): Record<strin
     const all = [...before.map(scalarText), ...[asList(args ?? [])].flat()];
     return { type, command, args: all, env: asTexts(env, variables), envFile, cwd };
   }
-  const token = bearerVariable === undefined ? {} : { Authorization: `Bearer \${${String(found["bearerVariable"])}}` };
+  const token =
+    bearerVariable === undefined ? {} : { Authorization: `Bearer \${${String(found["bearerVariable"])}}` };
   const own = asTexts(headers, headerVariables);
   const shared = { type, url, headers: isRecord(own) ? { ...token, ...own } : own };
   const { oauth, clientId, clientSecret, scopes } = found;

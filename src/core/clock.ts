@@ -18,7 +18,9 @@ const resolveZone = byValue(
   (setting: string) =>
     // The zone of the system is undefined on some, in spite of its type.
     findZone(
-      setting === "unset" ? ((Intl.DateTimeFormat().resolvedOptions().timeZone as string | undefined) ?? "") : setting,
+      setting === "unset"
+        ? ((Intl.DateTimeFormat().resolvedOptions().timeZone as string | undefined) ?? "")
+        : setting,
       "TZ",
     ) ?? "UTC",
 );

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { byValue } from "../core/by-identity.ts";
 import { defined } from "../core/defined.ts";
 import type { ReadResult } from "../backends/backend.ts";
-import { binaryTooLarge, toConvert } from "../backends/errors.ts";
-import { encodingFacts } from "../backends/file-data.ts";
+import { binaryTooLarge } from "../backends/errors.ts";
+import { textRefusal } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
 import { pageRequest, readTextPage } from "../backends/pages.ts";
@@ -163,11 +163,14 @@ async function readPath(
   const current = isNotebookPath(path) ? await currentText(path, backend, signal) : undefined;
   const cells = current?.kind === "text" ? notebookText(path, current.text) : undefined;
   const found =
-    current?.kind === "text" ? defined({ version: current.version, ...encodingFacts(current) }) : {};
+    current?.kind === "text"
+      ? defined({ version: current.version, encoding: current.encoding, doubt: current.doubt })
+      : {};
   const notebook: ReadResult | undefined =
     cells === undefined ? undefined : { ...readTextPage(path, cells, { offset, limit }), ...found };
   const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
-  const { mimeType = "application/octet-stream", version } = given;
+  const { mimeType = "application/octet-stream", version, encoding = "utf-8", doubt } = given;
+  const refusal = textRefusal(path, { encoding, ...defined({ doubt }) }, "");
   const bytes = typeof given.content === "string" ? undefined : given.content;
   // A file with a binary type's name may be a text, such as a Git LFS pointer in place of a picture.
   const isText =
@@ -180,7 +183,10 @@ async function readPath(
   const notices = [
     ...(path === asked ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
-    ...encodingNotice(given),
+    ...(refusal === undefined ? [] : [`[${displayName(refusal.error)}]`]),
+    ...(encoding === "utf-8" || doubt !== undefined
+      ? []
+      : [`[encoding ${encoding.toUpperCase()}; edit_file and write_file keep it]`]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
   if (content === "" && !totalLines) {
@@ -199,13 +205,6 @@ async function readPath(
     ...(context.isProgram ? { plain: lines + footer } : {}),
     artifact: { path, version, startLine: page.start, endLine, totalLines, nextOffset, nextPiece },
   };
-}
-
-function encodingNotice({ encoding = "utf-8", doubt }: Pick<ReadResult, "encoding" | "doubt">): string[] {
-  const name = encoding.toUpperCase();
-  if (doubt !== undefined)
-    return [`[read as ${name}, but ${doubt}: it cannot be edited. ${toConvert(encoding)}]`];
-  return encoding === "utf-8" ? [] : [`[encoding ${name}; edit_file and write_file keep it]`];
 }
 
 const NOTEBOOK_HINT =

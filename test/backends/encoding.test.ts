@@ -7,13 +7,8 @@ import { createRequire, syncBuiltinESMExports } from "node:module";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import {
-  OLDER_ENCODINGS,
-  type TextEncoding,
-  encodeText,
-  findUnencodable,
-  readFileText,
-} from "../../src/backends/encoding.ts";
+import { type TextEncoding, encodeText, findUnencodable, readFileText } from "../../src/backends/encoding.ts";
+import OLDER_ENCODINGS from "../../src/backends/older-encodings.json" with { type: "json" };
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { attempts } from "../support/effort.ts";
 import { filesIn } from "../support/files-in.ts";
@@ -187,6 +182,13 @@ describe("bytes that are not one text", () => {
   it.each<[string, Buffer]>([
     ["a file cut inside a character", korean.subarray(0, korean.indexOf(0x0a) - 1)],
     ["UTF-8 cut inside a character", Buffer.from("// 사용자 목록을").subarray(0, -1)],
+    ["ASCII cut inside its only other character", Buffer.from("int main() {} // prüfe ß").subarray(0, -1)],
+    ["ASCII and a part of a character", Buffer.from("// load all users of the list ü").subarray(0, -1)],
+    [
+      "UTF-8 that begins inside a character",
+      Buffer.from("용자 목록을 불러온다, load all of a list\n").subarray(1),
+    ],
+    ["ASCII that begins inside a character", Buffer.from("é, load all users of the list\n").subarray(1)],
     ["lines in two encodings", Buffer.concat([Buffer.from("// 사용자 목록을\n// 불러온다\n"), korean])],
     ["a single letter of no language", Buffer.from([0x61, 0x20, 0xb8, 0x20, 0xb2, 0x0a])],
   ])("%s: shown, and not written", async (_name, bytes) => {

@@ -30,12 +30,12 @@ describe("failure texts", () => {
     [
       errors.uncertainEncoding("/a", "cp949", "its encoding is a guess"),
       "encoding",
-      "File '/a' was read as CP949, but its encoding is a guess, so it is not changed. If it reads right, convert it with a command first: iconv -f CP949 -t UTF-8. Otherwise ask for its encoding.",
+      "File '/a' was read as CP949, but its encoding is a guess, so it cannot be edited. If it reads right, convert it with a command first: iconv -f CP949 -t UTF-8. Otherwise ask for its encoding.",
     ],
     [
       errors.uncertainEncoding("/a", "utf-8", "some of its bytes are not UTF-8"),
       "encoding",
-      "File '/a' was read as UTF-8, but some of its bytes are not UTF-8, so it is not changed. Repair these bytes with a command, or ask which encoding they have.",
+      "File '/a' was read as UTF-8, but some of its bytes are not UTF-8, so it cannot be edited. Repair these bytes with a command, or ask which encoding they have.",
     ],
     [errors.binaryEdit("/a"), "binary", "File '/a' is binary and cannot be edited as text"],
     [

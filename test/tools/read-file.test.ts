@@ -106,7 +106,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
 
   const KEPT = "edit_file and write_file keep it]";
   const GUESS =
-    "its encoding is a guess: it cannot be edited. If it reads right, convert it with a command first:";
+    "its encoding is a guess, so it cannot be edited. If it reads right, convert it with a command first:";
 
   test.each([
     [
@@ -117,7 +117,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
     [
       "FMXExpress/PasClaw#467",
       "\x93caf\xe9\x94 \x96 10 \x80\n",
-      `1\t“café” – 10 €\n\n[read as WINDOWS-1252, but ${GUESS} iconv -f WINDOWS-1252 -t UTF-8. Otherwise ask for its encoding.]`,
+      `1\t“café” – 10 €\n\n[File '/a.php' was read as WINDOWS-1252, but ${GUESS} iconv -f WINDOWS-1252 -t UTF-8. Otherwise ask for its encoding.]`,
     ],
     ["openclaw/openclaw#92664", "\xd6\xd0\xce\xc4\xb2\xe2\n", `1\t中文测\n\n[encoding GB18030; ${KEPT}`],
     ["KOI8-R", "\xf0\xd2\xc9\xd7\xc5\xd4\n", `1\tПривет\n\n[encoding KOI8-R; ${KEPT}`],
@@ -125,7 +125,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
     [
       "a character cut in two",
       "한글\n한글".replaceAll(/./gs, (one) => Buffer.from(one).toString("latin1")).slice(0, -1),
-      "1\t한글\n\t한\ufffd\n\n[read as UTF-8, but some of its bytes are not UTF-8: it cannot be edited. Repair these bytes with a command, or ask which encoding they have.]",
+      "1\t한글\n\t한\ufffd\n\n[File '/a.php' was read as UTF-8, but some of its bytes are not UTF-8, so it cannot be edited. Repair these bytes with a command, or ask which encoding they have.]",
     ],
   ])("%s: a text in an older encoding is shown, and said to be in it", async (_source, bytes, shown) => {
     const tools = harness(await open({ "/a.php": Uint8Array.from(Buffer.from(bytes, "latin1")) }));

@@ -8,7 +8,7 @@ import { failureFacts } from "./failure.ts";
 import table from "./media-limits.json" with { type: "json" };
 
 interface Provider extends Omit<MediaLimits, "accepts"> {
-  /** Matches LangChain's name for the kind of model; the first that fits counts. */
+  /** Parts of LangChain's names for the kind of model, of which one is enough; the first row that fits counts. */
   named: string;
   /** The types it takes; a star stands for all of a kind. */
   types: string;
@@ -30,7 +30,9 @@ interface ModelLimits extends Pick<Provider, "images" | "request"> {
 
 /** The limits of a model by its provider and its profile. Unknown ones are taken as none. */
 export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((model) => {
-  const provider = PROVIDERS.find(({ named }) => new RegExp(named).test(model._llmType()));
+  const provider = PROVIDERS.find(({ named }) =>
+    named.split("|").some((name) => model._llmType().includes(name)),
+  );
   const { types = "", crowd, images, request, ...limits } = provider ?? {};
   const taken = types.split(" ");
   const { imageInputs, audioInputs, videoInputs, pdfInputs } = model.profile;

@@ -63,12 +63,16 @@ it.each([
   expect(() => filled(value)).toThrow(reason);
 });
 
-test("a shell fills in its own variables", () => {
+test("a shell and a script of several lines have variables of their own", () => {
   const { server } = expandServer(
     local({ command: "/bin/bash", args: ["-c", "for F in *; do echo $F $REGION; done"] }),
     ENV,
   );
   expect(server).toMatchObject({ args: ["-c", "for F in *; do echo $F eu-west-1; done"] });
+  const script = "const $NONE = 1;\nserve($NONE, '$REGION');";
+  expect(expandServer(local({ args: ["-e", script] }), ENV).server).toMatchObject({
+    args: ["-e", script.replace("$REGION", "eu-west-1")],
+  });
   expect(() => expandServer(local({ args: ["$NONE"] }), ENV)).toThrow("NONE");
 });
 
