@@ -3,7 +3,7 @@ import type { Agent, DeepAgentParams, InterruptOn, ModelLender, SubAgent } from 
 import { backgroundTasksMiddleware, buildAgent } from "../agent/agent.ts";
 import type { AgentTool } from "../agent/contracts/middleware.ts";
 import type { AgentFile, ToolOffer, ToolWishes } from "../agent/build/agent-files.ts";
-import { AGENT_FOLDERS, chooseTools, loadAgentFiles } from "../agent/build/agent-files.ts";
+import { AGENT_FOLDERS, chooseTools, loadAgentFiles, withTools } from "../agent/build/agent-files.ts";
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
@@ -246,15 +246,17 @@ async function withForeignTools(
   const missing = problems.map(({ server }) => server);
   const offer: ToolOffer = { tools, servers: own.servers, missing, web: own.web };
   const warnings = [...own.notices];
-  const subagents = own.subagents.map(({ tools: _names, disallowedTools, isFile, ...subagent }): SubAgent => {
-    const chosen = chooseTools({ name: subagent.name, tools: _names, disallowedTools, isFile }, offer);
-    warnings.push(...chosen.notes.map(({ text }) => text));
-    return {
-      ...subagent,
-      ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
-      ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
-      ...defined({ webTools: chosen.webTools }),
-    };
+  const subagents = own.subagents.flatMap((described) => {
+    const {
+      tools: _names,
+      disallowedTools: _denied,
+      askedTools: _asked,
+      isFile: _isFile,
+      ...subagent
+    } = described;
+    const chosen = chooseTools(described, offer);
+    warnings.push(...chosen.notes.map(({ text }) => text), ...[chosen.refusal ?? []].flat());
+    return chosen.refusal === undefined ? [withTools(subagent, chosen, gatesOf(chosen.tools ?? tools))] : [];
   });
   // Without servers the agent does not work; it is only inspected.
   const mistakes = offers === undefined ? [] : warnings;

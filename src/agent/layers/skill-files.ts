@@ -145,6 +145,10 @@ export interface SkillMetadata {
   allowedTools?: string[];
 }
 
+/** Words for true and false in front matter, which YAML reads as texts. */
+export const isOn = (value: unknown): boolean => /^(?:true|yes|on|1)$/i.test(String(value));
+export const isOff = (value: unknown): boolean => /^(?:false|no|off|0)$/i.test(String(value));
+
 const FIELD_LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const SKILL_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
