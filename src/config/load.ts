@@ -97,7 +97,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
   const noWorkspace = `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
   const warnings = parsed.data.workspace === undefined ? [noWorkspace] : [];
-  return { ok: true, config: { ...parsed.data, privatePaths }, warnings };
+  const home = parsed.data.homeFiles ? { homeFolder: realPath(sources.home) } : {};
+  return { ok: true, config: { ...parsed.data, privatePaths, ...home }, warnings };
 }
 
 /** Values as collected so far, each with where it came from. */

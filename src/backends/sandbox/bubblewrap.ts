@@ -16,6 +16,7 @@ import {
   type SandboxMount,
   commandZone,
   programPath,
+  readableTops,
   splitWords,
 } from "./environment.ts";
 import { gitView } from "./git-view.ts";
@@ -252,7 +253,12 @@ export class BubblewrapBackend extends ShellBackend {
         ...options,
         name: "bubblewrap",
         isolation: "process",
-        facts: { directory: options.mountPath ?? "/workspace", network: false, endsLeftovers: true },
+        facts: {
+          directory: options.mountPath ?? "/workspace",
+          network: false,
+          endsLeftovers: true,
+          ...readableTops(options.readOnly ?? []),
+        },
         // Bubblewrap ends at once when asked, and kills the command, so patience would be useless.
         patience: 0,
         launch: (command, call) => {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { validatePath } from "../paths.ts";
-import { SYSTEM_PATH, commandZone, splitWords } from "./environment.ts";
+import { SYSTEM_PATH, commandZone, readableTops, splitWords, withRealFolders } from "./environment.ts";
 import { type BubblewrapOptions, visiblePath } from "./bubblewrap.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
@@ -98,7 +98,7 @@ export class SeatbeltBackend extends ShellBackend {
       ...options,
       name: "seatbelt",
       isolation: "process",
-      facts: { network: false },
+      facts: { network: false, ...readableTops(readOnly) },
       launch: (command, call) => {
         const valid = validatePath(call.cwd ?? "/");
         if (!valid.ok) return { error: valid.error, code: valid.code };
@@ -111,7 +111,7 @@ export class SeatbeltBackend extends ShellBackend {
             })
           : [];
         const rules = isGuarded ? profile(fixed) : usual;
-        const args = seatbeltArguments(rules, command, join(rootDir, valid.path));
+        const args = seatbeltArguments(rules, withRealFolders(command, readOnly), join(rootDir, valid.path));
         const explain = isGuarded ? { explain: refusalNote } : {};
         return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env }, ...explain };
       },
