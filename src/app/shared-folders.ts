@@ -2,10 +2,17 @@
 import { existsSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import folders from "../agent/layers/shared-folders.json" with { type: "json" };
+import { AGENT_FOLDERS, type AgentFile, loadAgentFiles } from "../agent/build/agent-files.ts";
+import type { Backend } from "../backends/backend.ts";
+import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import type { Config } from "../config/schema.ts";
+import type { Logger } from "../core/logger.ts";
 import { isInside, realPath, repositoryAround } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";
 import type { Owner } from "./owned-places.ts";
+import { WORKSPACE_MOUNT } from "./settings.ts";
+
+type SharedConfig = Pick<Config, "homeFolder" | "workspace" | "workspaceFolder" | "privatePaths">;
 
 /** A folder of this machine, and those below it that exist, lowest priority first. */
 interface SharedRoot {
@@ -22,7 +29,7 @@ interface SharedRoot {
  */
 export function sharedRoots(
   kind: "skills" | "agents" | "commands",
-  { homeFolder, workspace, workspaceFolder }: Pick<Config, "homeFolder" | "workspace" | "workspaceFolder">,
+  { homeFolder, workspace, workspaceFolder }: SharedConfig,
   { principal }: Owner,
 ): SharedRoot[] {
   const { home, project } = folders[kind];
@@ -59,4 +66,27 @@ export function sharedRoots(
     folders: existing(root, project, (place) => isInside(repository, place)),
   }));
   return [...own, ...roots].filter((one) => one.folders.length > 0);
+}
+
+/** Backends over the shared folders of a kind, with the folders to read there, lowest priority first. */
+export const sharedBackends = (kind: "agents" | "commands", config: SharedConfig, owner: Owner) =>
+  sharedRoots(kind, config, owner).map(({ root, folders: names }): [Backend, string[]] => {
+    const { privatePaths: hidden = [] } = config;
+    const backend = new FilesystemBackend({ rootDir: root, virtualMode: true, hidden });
+    return [backend, names.map((name) => `/${name}`)];
+  });
+
+/** The subagents of all agent files; of two with one name that of the workspace counts, then the nearest. */
+export async function readAgentFiles(
+  config: SharedConfig,
+  owner: Owner,
+  files: Backend,
+  log: Logger,
+): Promise<AgentFile[]> {
+  const own = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
+  const places: [Backend, string[]][] = [...sharedBackends("agents", config, owner), [files, own]];
+  const agents = new Map<string, AgentFile>();
+  for (const [backend, names] of places)
+    for (const file of await loadAgentFiles(backend, names, log)) agents.set(file.name, file);
+  return [...agents.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
