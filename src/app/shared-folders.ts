@@ -12,7 +12,7 @@ import { LOCAL } from "../runs/run.ts";
 import type { Owner } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 
-type SharedConfig = Pick<Config, "homeFolder" | "workspace" | "workspaceFolder" | "privatePaths">;
+export type SharedConfig = Pick<Config, "homeFolder" | "workspace" | "workspaceFolder" | "privatePaths">;
 
 /** A folder of this machine, and those below it that exist, lowest priority first. */
 interface SharedRoot {
@@ -76,14 +76,15 @@ export const sharedBackends = (kind: "agents" | "commands", config: SharedConfig
     return [backend, names.map((name) => `/${name}`)];
   });
 
-/** The subagents of all agent files; of two with one name that of the workspace counts, then the nearest. */
+/** The subagents of all agent files, those of the workspace at `mount`; of two with one name that of the workspace counts, then the nearest. */
 export async function readAgentFiles(
   config: SharedConfig,
   owner: Owner,
   files: Backend,
   log: Logger,
+  mount = WORKSPACE_MOUNT,
 ): Promise<AgentFile[]> {
-  const own = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
+  const own = AGENT_FOLDERS.map((folder) => mount + folder);
   const places: [Backend, string[]][] = [...sharedBackends("agents", config, owner), [files, own]];
   const agents = new Map<string, AgentFile>();
   for (const [backend, names] of places)

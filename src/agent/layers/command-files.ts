@@ -5,7 +5,7 @@ import { relativeTo } from "../../backends/paths.ts";
 import { orElse } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isRecord, textMemberOf } from "../../core/unknown.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
 import { MOST_LEVELS, type SkillMetadata, listFolders, withFolders } from "./skill-files.ts";
 
@@ -79,9 +79,11 @@ export function parseCommand(
   { name, path }: { name: string; path: string },
   text: string,
 ): PersonCommand | undefined {
-  const toml = path.endsWith(".toml") ? orElse(() => parseToml(text.replace(/^\uFEFF/, "")), {}) : undefined;
+  const toml = path.endsWith(".toml")
+    ? orElse((): object => parseToml(text.replace(/^\uFEFF/, "")), {})
+    : undefined;
   const found =
-    toml === undefined ? parseFrontMatter(text) : { fields: toml, body: String(toml["prompt"] ?? "") };
+    toml === undefined ? parseFrontMatter(text) : { fields: toml, body: textMemberOf(toml, "prompt") ?? "" };
   const body = (found?.body ?? text).replaceAll("\r\n", "\n").trim();
   const fields = isRecord(found?.fields) ? found.fields : {};
   const plainName = name

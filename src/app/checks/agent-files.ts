@@ -13,7 +13,8 @@ import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messag
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { LOCAL } from "../../runs/run.ts";
 import { FileTree } from "../file-tree.ts";
-import { readAgentFiles } from "../shared-folders.ts";
+import { type SharedConfig, readAgentFiles } from "../shared-folders.ts";
+import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { namedModels, withAllowedModels } from "../models.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
@@ -21,8 +22,10 @@ import { type Logger, silentLogger } from "../../core/logger.ts";
 import { listedTypes } from "../../tools/task.ts";
 import type { Check } from "./check.ts";
 
-/** The subagents of the configuration and of the workspace's files whose descriptions need a look. */
-export async function checkSubagentTools(config: Config, offer: ToolOffer): Promise<Check[]> {
+type FilesConfig = SharedConfig & Pick<Config, "subagents">;
+
+/** The subagents of the configuration and of files whose descriptions need a look. */
+export async function checkSubagentTools(config: FilesConfig, offer: ToolOffer): Promise<Check[]> {
   const name = "Subagent";
   const broken: Check[] = [];
   const log = notingFiles(silentLogger, (text, isLeftOut) => broken.push({ name, ok: !isLeftOut, text }));
@@ -38,12 +41,12 @@ export async function checkSubagentTools(config: Config, offer: ToolOffer): Prom
 }
 
 /** Agent files under other names than the configured subagents, as the person at this machine gets them. */
-async function agentFiles(config: Config, log: Logger): Promise<AgentFile[]> {
+async function agentFiles(config: FilesConfig, log: Logger): Promise<AgentFile[]> {
   const { subagents, workspace } = config;
   if (workspace === undefined || folderProblem(workspace) !== undefined) return [];
   const own = new Set(subagents.map(({ name }) => name));
-  const files = new FileTree({ ...config, workspaceFolder: undefined }).mounts(OWNER);
-  return (await readAgentFiles(config, OWNER, files, log)).filter(({ name }) => !own.has(name));
+  const files = new FilesystemBackend({ rootDir: workspace, virtualMode: true });
+  return (await readAgentFiles(config, OWNER, files, log, "")).filter(({ name }) => !own.has(name));
 }
 
 const OWNER = { principal: LOCAL };
