@@ -9,9 +9,6 @@ import type { Owner } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 import { sharedBackends } from "./shared-folders.ts";
 
-/** Commands that are offered: clients show them in a menu. */
-const MOST_OFFERED = 200;
-
 /** Reads them anew each time; of two with one name that of the workspace counts. */
 export async function readPersonCommands(
   config: Config,
@@ -26,5 +23,6 @@ export async function readPersonCommands(
     for (const command of await loadCommands(backend, folders, log)) commands.set(command.name, command);
   const skills = Object.values(await loadSkills(files, tree.skillSources(owner), log, MOST_READ));
   for (const command of await skillCommands(files, skills)) commands.set(command.name, command);
-  return [...commands.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, MOST_OFFERED);
+  // Clients show them in a menu.
+  return [...commands.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, 200);
 }

@@ -47,14 +47,19 @@ const LONGEST_DESCRIPTION = 1024;
 /** Folders of a workspace whose files describe subagents, lowest priority first. */
 export const AGENT_FOLDERS: readonly string[] = folders.agents.project.map((folder) => `/${folder}`);
 
-const error = "use names, separated by commas or as a list";
-const Names = z.union([z.string(), z.array(z.string()), z.null()], { error }).optional();
+const Names = z
+  .union([z.string(), z.array(z.string()), z.null()], {
+    error: "use names, separated by commas or as a list",
+  })
+  .optional();
 const Action = z.union([z.string(), z.boolean()]);
 /** Field names without case, `-` and `_`. */
 const Fields = z.looseObject({
   name: z.union([z.string(), z.number()]).nullish(),
   description: z.string().trim().min(1),
-  tools: z.union([Names, z.record(z.string(), Action)], { error }),
+  tools: z.union([Names, z.record(z.string(), Action)], {
+    error: "use names, separated by commas or as a list",
+  }),
   disallowedtools: Names,
   excludetools: Names,
   deny: Names,
@@ -308,7 +313,9 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
   const offer = { tools: known, servers: [], missing: [], web: WEB_TOOL_NAMES };
   const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
   // The gates of the agent are not known here, so all calls that act are gated together.
-  const acting = [...FILE_TOOL_NAMES, ...known.map((one) => one.name)].filter((one) => !READING.test(one));
+  const acting = [...FILE_TOOL_NAMES, ...known.map((one) => one.name)].filter(
+    (one) => !/^(?:ls|read_file|glob|grep)$/.test(one),
+  );
   const gates = Object.fromEntries(acting.map((one) => [one, true]));
   return files.flatMap(({ modelAlias: _ofOthers, ...file }) => {
     const { tools: _names, disallowedTools: _denied, askedTools, ...subagent } = file;
@@ -319,8 +326,6 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
     return chosen.refusal === undefined ? [withTools(subagent, chosen, isGated ? gates : undefined)] : [];
   });
 }
-
-const READING = /^(?:ls|read_file|glob|grep)$/;
 
 /** A subagent with its tools. `gates`: the approvals that it needs besides those of its description. */
 export function withTools<Described extends object>(

@@ -51,12 +51,12 @@ interface ChosenTools {
 }
 
 const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", ...WEB_TOOL_NAMES, "task"];
-const keyOf = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "");
+const plainKey = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "");
 /** Names of other programs with the built-in tools for them; `undefined`: there is none. */
 const SAME: ReadonlyMap<string, readonly string[] | undefined> = new Map(
   table.programs.flatMap(({ tools }) =>
     Object.entries<string | null | undefined>(tools).map(([name, same]) => [
-      keyOf(name),
+      plainKey(name),
       same?.split(" ").filter(Boolean),
     ]),
   ),
@@ -147,7 +147,7 @@ function meaningOf(name: string, { tools, servers, missing, web }: ToolOffer, is
   const own = BUILT_IN.filter((one) => plain === "*" || one === plain);
   const isOwn = exact.length > 0 || isServer || (own.length > 0 && !isFile);
   const [, group = "", member = ""] = /^(\w+)\/(.+)$/.exec(plain) ?? [];
-  const keys = [plain, ...(table.groups.split(" ").includes(group) ? [member, group] : [])].map(keyOf);
+  const keys = [plain, ...(table.groups.split(" ").includes(group) ? [member, group] : [])].map(plainKey);
   const key = isOwn ? undefined : keys.find((one) => SAME.has(one));
   const row = key === undefined ? own : SAME.get(key);
   const builtIn = (row ?? []).filter((one) => !isOfWeb(one) || web.some((offered) => offered === one));

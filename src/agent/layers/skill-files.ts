@@ -94,13 +94,15 @@ export async function loadSkills(
     found.set(source, skills);
   }
   const chosen = new Map<string, FoundSkill>();
-  for (const one of sources.flatMap((source) => found.get(source) ?? [])) {
+  for (const [source, one] of sources.flatMap((source) =>
+    (found.get(source) ?? []).map((one) => [source, one] as const),
+  )) {
     const { name, path } = one.skill;
     const twin = chosen.get(name);
     // Links and copies of one skill are the same.
     if (twin !== undefined && twin.text !== one.text) {
       const warning = `${path}: replaces ${twin.skill.path}, which has the same name`;
-      log.warn("skill_name_twice", { name, path, warning });
+      log.warn("skill_name_twice", { source, name, path, warning });
     }
     chosen.set(name, one);
   }

@@ -27,8 +27,6 @@ const INSTRUCTIONS =
 const DRAFT_EVENTS = { events: { listChanged: false } };
 
 const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
-/** Commands are files, which people change. */
-const PROMPTS = { ttlMs: 60_000, cacheScope: "private" } as const;
 
 /**
  * Makes server instances: one per stdio connection, per HTTP session and, in revisions without sessions, per
@@ -61,7 +59,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           },
         },
         requestState: { verify: codec.verify },
-        cacheHints: { "tools/list": LISTS, "prompts/list": PROMPTS },
+        cacheHints: { "tools/list": LISTS, "prompts/list": { ttlMs: 60_000, cacheScope: "private" } },
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target

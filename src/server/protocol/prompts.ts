@@ -19,9 +19,6 @@ const Arguments = z.object({
   result: z.string().optional().describe("Form of the result, such as a report with file:line references"),
 });
 
-/** The argument of a command that takes one text. */
-const TEXT = "arguments";
-
 export function registerPrompts(mcp: McpServer, { commands, logger }: ConnectionDeps, holder: Holder): void {
   const offered = async (): Promise<readonly OfferedCommand[]> => {
     const isAllowed = orElse(() => (demandScope(holder, ["read"]), true), false);
@@ -45,7 +42,7 @@ export function registerPrompts(mcp: McpServer, { commands, logger }: Connection
       ...(await offered()).map(({ name, description, inputs, hint = "What the command is about" }) => ({
         name,
         description,
-        arguments: (inputs.length > 0 ? inputs : [TEXT]).map((one) => ({
+        arguments: (inputs.length > 0 ? inputs : ["arguments"]).map((one) => ({
           name: one,
           description: hint,
           required: false,
@@ -57,15 +54,22 @@ export function registerPrompts(mcp: McpServer, { commands, logger }: Connection
     if (name !== DELEGATE.name) {
       const command = (await offered()).find((one) => one.name === name);
       if (command === undefined)
-        throw invalid(`There is no prompt '${shownName(name)}'. prompts/list names all.`);
-      const task = command.fill(command.inputs.length > 0 ? given : (given[TEXT] ?? ""));
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          `There is no prompt '${shownName(name)}'. prompts/list names all.`,
+        );
+      const task = command.fill(command.inputs.length > 0 ? given : (given["arguments"] ?? ""));
       return answer(
         command.description,
         `Delegate this task with run_deep_agent, word for word:\n\n${task}\n\n${AFTERWARDS}`,
       );
     }
     const read = Arguments.safeParse(given);
-    if (!read.success) throw invalid(`The prompt delegate needs the argument task, a text.`);
+    if (!read.success)
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `The prompt delegate needs the argument task, a text.`,
+      );
     const { task, context, result } = read.data;
     const text = [
       "Delegate this task with run_deep_agent.",
@@ -87,9 +91,6 @@ const AFTERWARDS =
   "If you get a run_id instead of an answer, call check_deep_agent until the run has ended. When it waits " +
   "for approval, tell me what it wants to do; I decide.\n" +
   "Then report the outcome and name the files that changed.";
-
-const invalid = (message: string): ProtocolError =>
-  new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 
 const answer = (description: string, text: string) => ({
   description,
