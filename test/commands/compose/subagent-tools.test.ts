@@ -69,7 +69,6 @@ describe("the tools of a subagent", () => {
   it.each([
     ["gihub__search", " Did you mean github__search?"],
     ["mcp__github__serch", " Did you mean github__search?"],
-    ["serch", " Did you mean github__search?"],
     ["github__search__more", ""],
     ["no such thing", ""],
     ["__proto__", ""],
