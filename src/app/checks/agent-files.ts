@@ -19,7 +19,9 @@ import { namedModels, withAllowedModels } from "../models.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
+import { counted } from "../../tools/format.ts";
 import { listedTypes } from "../../tools/task.ts";
+import { SKILLS_MOUNT } from "../settings.ts";
 import type { Check } from "./check.ts";
 
 type FilesConfig = SharedConfig & Pick<Config, "subagents">;
@@ -74,7 +76,11 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
       all: subagents.length,
       shown: listedTypes({ subagents, room: rooms.subagents }).shown,
     },
-    { kind: "skills", all: skills.length, shown: listedSkills(skills, sources, rooms.skills) },
+    {
+      kind: "skills",
+      all: skills.filter(({ invokedBy }) => invokedBy === undefined).length,
+      shown: listedSkills(skills, sources, rooms.skills),
+    },
   ];
   const cuts = counts
     .filter(({ all, shown }) => shown.length < all)
@@ -84,6 +90,25 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
       text: `lists ${shown.length} of ${all} ${kind} that were read, as limits.listedCharacters (${config.limits.listedCharacters}) allows; the agent finds the others in their folders`,
     }));
   return [...problems, ...cuts];
+}
+
+/** The skills and subagents that were found in files, each with its folder or name. Says nothing of the bundled ones. */
+export async function checkFoundFiles(config: Config): Promise<Check[]> {
+  const { skills, sources } = await loadSkillFiles(config);
+  const files = await agentFiles(config, silentLogger);
+  const folders = sources.slice().sort((one, other) => other.length - one.length);
+  const counts = new Map<string, number>();
+  for (const { path } of skills) {
+    const folder = folders.find((source) => path.startsWith(`${source}/`)) ?? path;
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  counts.delete(SKILLS_MOUNT);
+  const found = [...counts].map(([folder, count]) => `${counted(count, "skill")} in ${folder}`);
+  const names = files.map(({ name }) => name).join(", ");
+  return [
+    ...(found.length > 0 ? [{ name: "Skills", ok: true, text: found.join("\n") }] : []),
+    ...(names === "" ? [] : [{ name: "Subagents", ok: true, text: `from files: ${names}` }]),
+  ];
 }
 
 /** Skills as agents see them: the operator's, then those of the workspace. */
