@@ -9,7 +9,7 @@ import type { Owner } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 import { sharedBackends } from "./shared-folders.ts";
 
-/** Reads them anew each time; of two with one name that of the workspace counts. */
+/** Reads the files again on each call. Of two commands with one name, that of the workspace counts. */
 export async function readPersonCommands(
   config: Config,
   owner: Owner,

@@ -49,7 +49,7 @@ export function sharedRoots(
         },
       ]
     : [];
-  // Where people have folders of their own, what is above them belongs to others.
+  // If people have folders of their own, the folders above them belong to others.
   const folder = workspace === undefined || workspaceFolder !== undefined ? undefined : realPath(workspace);
   const repository = folder && repositoryAround(folder);
   if (

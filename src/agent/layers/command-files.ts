@@ -17,7 +17,7 @@ export interface PersonCommand {
   description: string;
   /** Arguments with names; if there are none, the command takes one text. */
   inputs: readonly string[];
-  /** What to write as its arguments. */
+  /** Describes its arguments. */
   hint?: string;
   /** The task, with the person's arguments in it. */
   fill(given: string | Readonly<Record<string, string>>): string;
@@ -109,7 +109,7 @@ export function parseCommand(
   };
 }
 
-/** Each place is filled once, so that arguments cannot bring further places. */
+/** Fills each place once, so that arguments cannot add further places. */
 function fillIn(
   body: string,
   inputs: readonly string[],

@@ -279,7 +279,7 @@ export const withFolders = (text: string, path: string, workspace = "."): string
     .replaceAll(/\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}/g, () => path.slice(0, path.lastIndexOf("/")))
     .replaceAll(/\$\{(?:CLAUDE_PROJECT_DIR|workspaceFolder)\}/g, () => workspace);
 
-/** Who starts a skill or command; absent: the agent too. */
+/** Reads which side starts a skill; absent: the agent too. */
 export function invocation(fields: Readonly<Record<string, unknown>>): Pick<SkillMetadata, "invokedBy"> {
   const isForPeople = isOff(fields["user-invocable"] ?? fields["user-invokable"]) ? "nobody" : "person";
   return isOn(fields["disable-model-invocation"]) ? { invokedBy: isForPeople } : {};

@@ -15,7 +15,7 @@ export interface NamedModels {
 interface ModelWish {
   name: string;
   model?: string | undefined;
-  /** Of a list the first model counts that is allowed. */
+  /** In a list, the first allowed model counts. */
   modelAlias?: string | readonly string[] | undefined;
 }
 

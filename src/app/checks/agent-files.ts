@@ -92,7 +92,7 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
   return [...problems, ...cuts];
 }
 
-/** The skills and subagents that were found in files, each with its folder or name. Says nothing of the bundled ones. */
+/** Lists the skills and subagents that were found in files, without the bundled ones. */
 export async function checkFoundFiles(config: Config): Promise<Check[]> {
   const { skills, sources } = await loadSkillFiles(config);
   const files = await agentFiles(config, silentLogger);
