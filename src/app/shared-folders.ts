@@ -39,33 +39,29 @@ export function sharedRoots(
     isAllowed: (place: string) => boolean,
   ): string[] =>
     names.filter((name) => existsSync(join(root, name)) && isAllowed(realPath(join(root, name))));
-  const isOwn = homeFolder !== undefined && principal === LOCAL;
-  const own = isOwn
-    ? [
-        {
-          root: homeFolder,
-          label: "~",
-          folders: existing(homeFolder, home, (place) => !isInside(place, homeFolder)),
-        },
-      ]
-    : [];
+  const roots: SharedRoot[] = [];
+  if (homeFolder !== undefined && principal === LOCAL)
+    roots.push({
+      root: homeFolder,
+      label: "~",
+      folders: existing(homeFolder, home, (place) => !isInside(place, homeFolder)),
+    });
   // If people have folders of their own, the folders above them belong to others.
   const folder = workspace === undefined || workspaceFolder !== undefined ? undefined : realPath(workspace);
   const repository = folder && repositoryAround(folder);
-  if (
-    folder === undefined ||
-    repository === undefined ||
-    (homeFolder !== undefined && isInside(repository, homeFolder))
-  )
-    return own;
+  const isWide = repository && homeFolder !== undefined && isInside(repository, homeFolder);
   const above: string[] = [];
-  for (let at = folder; at !== repository; at = dirname(at)) above.unshift(dirname(at));
-  const roots = above.map((root) => ({
-    root,
-    label: ["repository", ...relative(repository, root).split(sep)].filter((name) => name !== "").join("-"),
-    folders: existing(root, project, (place) => isInside(repository, place)),
-  }));
-  return [...own, ...roots].filter((one) => one.folders.length > 0);
+  for (let at = folder; at && repository && !isWide && at !== repository; at = dirname(at))
+    above.unshift(dirname(at));
+  for (const root of above) {
+    const names = ["repository", ...relative(above[0] ?? root, root).split(sep)];
+    roots.push({
+      root,
+      label: names.filter((name) => name !== "").join("-"),
+      folders: existing(root, project, (place) => isInside(above[0] ?? root, place)),
+    });
+  }
+  return roots.filter((one) => one.folders.length > 0);
 }
 
 /** Backends over the shared folders of a kind, with the folders to read there, lowest priority first. */

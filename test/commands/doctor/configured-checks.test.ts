@@ -54,7 +54,7 @@ it("names tools of subagents that do not exist, and files that describe none", a
   };
   const agent = (name: string, tools: string): string =>
     `---\nname: ${name}\ndescription: d\ntools: ${tools}\n---\nWork.\n`;
-  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Skill, Gerp, mcp__broken__tool"));
+  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Gerp, mcp__broken__tool"));
   file(".claude/agents/hidden.md", agent("hidden", "Nonsense"));
   file(".claude/agents/helper.md", agent("general-purpose", "Read"));
   file(".deepagent/agents/notes.md", "no front matter");
@@ -81,7 +81,6 @@ it("names tools of subagents that do not exist, and files that describe none", a
       false,
       "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without it. Did you mean toy__store?",
     ),
-    finding("Subagent", true, expect.stringContaining("'Skill', which belongs to Claude Code")),
     finding("Subagent", false, expect.stringContaining("Did you mean grep")),
   ]);
 });
