@@ -127,7 +127,7 @@ function fillIn(
   const start = /\$0(?!\d)/.test(body) ? 0 : 1;
   let isUsed = false;
   const filled = body.replaceAll(
-    PLACES,
+    ARGUMENT_PLACES,
     (place, index?: string, number?: string, input?: string, name?: string) => {
       const value =
         index !== undefined
@@ -146,5 +146,5 @@ function fillIn(
   return isUsed || all === "" ? filled : `${filled}\n\nArguments: ${all}`;
 }
 
-const PLACES =
+const ARGUMENT_PLACES =
   /\$ARGUMENTS\[(\d{1,3})\]|\$ARGUMENTS\b|\{\{\s*args\s*\}\}|\$(\d{1,2})(?!\d)|\$\{input:(\w{1,64})(?::[^}]*)?\}|\$([A-Za-z_]\w{0,63})/g;
