@@ -1,4 +1,4 @@
-import { knownCost } from "../src/runs/view.ts";
+import { knownCost } from "../src/server/views/cost-words.ts";
 import type { RunView } from "../src/runs/run.ts";
 import { makeFolders, openParts } from "../test/support/folders.ts";
 import { openBrain, type Think } from "../test/support/harness-brain.ts";

@@ -123,10 +123,10 @@ async function bundle({ output, ...input }) {
 /** Shares LangChain and zod with whoever uses it: there may be one copy of them in a process. */
 const bundleLibrary = () =>
   bundle({
-    input: { index: "src/index.ts", "testing/backend-contract": "src/testing/backend-contract.ts" },
+    input: { index: "src/index.ts", "testing/backend-contract": "testing/backend-contract.ts" },
     // All of LangChain's packages are its user's, but this one.
     external: [...INSTALLED, /^(@langchain\/(?!langgraph-checkpoint-sqlite$)|(langchain|zod)(\/|$))/],
-    plugins: [saverWithoutDriver, threadTexts],
+    plugins: [saverWithoutDriver, pageAssets, threadTexts],
     output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
   });
 

@@ -16,28 +16,36 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, `node_modules/.cache/simulation-${process.pid}`);
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-/** Modules that reach real processes, and those that take their places. */
-const REPLACED = { "process-mark.ts": "process-mark.ts", "branch.ts": "no-branches.ts" };
-const replaced = {
-  name: "replaced",
-  setup({ onResolve }) {
-    onResolve({ filter: /\/(process-mark|branch)\.ts$/ }, ({ path }) => ({
-      path: join(root, "test/simulation", REPLACED[basename(path)]),
-    }));
-  },
-};
-
 const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "1000" },
     from: { type: "string", default: "1" },
     break: { type: "string" },
+    postgres: { type: "boolean", default: false },
   },
   strict: false,
 });
 const broken = values.break === undefined ? undefined : BROKEN[values.break];
 if (values.break !== undefined && broken === undefined)
   throw new Error(`--break takes one of: ${Object.keys(BROKEN).join(", ")}`);
+
+/** Modules that reach real processes or virtual time, and those that take their places. */
+const REPLACED = values.postgres
+  ? {
+      "process-mark.ts": "postgres/process-mark.ts",
+      "virtual-machine.ts": "postgres/real-machine.ts",
+      "branch.ts": "no-branches.ts",
+    }
+  : { "process-mark.ts": "process-mark.ts", "branch.ts": "no-branches.ts" };
+const replaced = {
+  name: "replaced",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/(process-mark|branch|virtual-machine)\.ts$/ }, ({ path }) => {
+      const instead = REPLACED[basename(path)];
+      return instead === undefined ? undefined : { path: join(root, "test/simulation", instead) };
+    });
+  },
+};
 
 /** Builds a fault in. */
 const faults = {
@@ -56,7 +64,9 @@ const faults = {
 
 await build({
   absWorkingDir: root,
-  entryPoints: ["test/simulation/main.ts"],
+  entryPoints: values.postgres
+    ? ["test/simulation/postgres/main.ts", "test/simulation/postgres/server.ts"]
+    : ["test/simulation/main.ts"],
   loader: { ".wasm": "binary" },
   bundle: true,
   splitting: true,
@@ -72,7 +82,8 @@ await build({
 const args = process.argv
   .slice(2)
   .filter((word, index, all) => word !== "--break" && all[index - 1] !== "--break");
-const isOne = args.includes("--seed") || args.includes("--hashes");
+// Worlds on a Postgres run at once in one process, with servers in others.
+const isOne = values.postgres || args.includes("--seed") || args.includes("--hashes");
 const workers = isOne ? 1 : availableParallelism();
 const share = Math.ceil(Number(values.seeds) / workers);
 const codes = await Promise.all(

@@ -1,5 +1,5 @@
 /**
- * What the sandbox costs a command: `true` in Bubblewrap and in the local shell against a plain spawn of
+ * What the sandbox costs a command: `true` in Bubblewrap, with and without the shared namespaces of a run, and in the local shell against a plain spawn of
  * the same shell, interleaved, medians. `node bench/execute/bench.mjs [rounds]`
  */
 import { spawn } from "node:child_process";
@@ -14,7 +14,7 @@ const outfile = join(root, "node_modules/.cache/deepagent-bench/execute.mjs");
 await build({
   stdin: {
     contents:
-      'export { LocalShellBackend } from "./src/backends/sandbox/shell-backend.ts"; export { openBubblewrap } from "./src/backends/sandbox/bubblewrap.ts";',
+      'export { LocalShellBackend } from "./src/backends/sandbox/shell-backend.ts"; export { BubblewrapBackend, openBubblewrap } from "./src/backends/sandbox/bubblewrap.ts";',
     resolveDir: root,
   },
   outfile,
@@ -25,12 +25,14 @@ await build({
   mainFields: ["module", "main"],
   external: ["@vscode/ripgrep"],
 });
-const { LocalShellBackend, openBubblewrap } = await import(outfile);
+const { BubblewrapBackend, LocalShellBackend, openBubblewrap } = await import(outfile);
 
 const rootDir = mkdtempSync(join(tmpdir(), "deepagent-bench-"));
 const local = new LocalShellBackend({ rootDir, virtualMode: true });
 const opened = await openBubblewrap({ rootDir });
 if (!opened.ok) console.error(opened.reason);
+/** Without the shared namespaces of a run: a network and a `/tmp` for each command. */
+const apart = new BubblewrapBackend({ rootDir }, { hasSizeLimits: true, isShared: false });
 const plain = () =>
   new Promise((resolve) => {
     spawn("/bin/bash", ["-c", "true"], { stdio: ["ignore", "pipe", "pipe"] }).on("close", resolve);
@@ -38,7 +40,12 @@ const plain = () =>
 const subjects = {
   "plain spawn": plain,
   "local shell": () => local.execute("true"),
-  ...(opened.ok ? { bubblewrap: () => opened.backend.execute("true") } : {}),
+  ...(opened.ok
+    ? {
+        bubblewrap: () => opened.backend.execute("true"),
+        "each apart": () => apart.execute("true"),
+      }
+    : {}),
 };
 
 const times = Object.fromEntries(Object.keys(subjects).map((name) => [name, []]));
@@ -57,5 +64,6 @@ for (const [name, values] of Object.entries(times))
     `${name.padEnd(12)} ${median(values).toFixed(1).padStart(6)}  ${(median(values) / floor).toFixed(2)} x`,
   );
 await local.close();
+await apart.close();
 if (opened.ok) await opened.backend.close();
 rmSync(rootDir, { recursive: true });

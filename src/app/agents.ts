@@ -27,7 +27,7 @@ import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
-import { instructionsFor } from "./instructions.ts";
+import { instructionPlaces, instructionsFor } from "./instructions.ts";
 import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
 import type { Owner } from "./owned-places.ts";
@@ -140,6 +140,7 @@ export async function openAgents(
       backend: tree.withThread(owner, executor),
       ...(await instructionsFor(config, owner)),
       ...configured(withLimits(config, owner.limits), web, goalParams(owner, config, lent)),
+      ...defined({ instructions: instructionPlaces(config, owner, env["HOME"]) }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -193,8 +194,8 @@ const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeo
   askUser: config.questions.ask,
   programs: config.programs,
   hints: { ...config.hints, ...(config.workspace === undefined ? {} : { workspace: WORKSPACE_MOUNT }) },
-  // The agent reads these at the start of every run: notes of the project, then its own.
-  memory: [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`],
+  // The agent reads its notes at the start of every run.
+  memory: [`${MEMORIES_MOUNT}/AGENTS.md`],
   delegation: { folders: agentFolders(config) },
   limits: limitsOf(config),
 });

@@ -113,9 +113,10 @@ async function workspaceExecutor(
   // Folders of principals do not belong to the person whose repository and identity these are.
   const repository = workspaceFolder === undefined;
   const programs = programFolders(process.env, rootDir);
-  const env = { ...programs.env, ...(repository ? await gitIdentity(rootDir) : {}) };
+  const identity = repository ? await gitIdentity(rootDir) : undefined;
+  const env = { ...programs.env, ...identity?.env };
   const readOnly = [...programs.mounts, ...sameFolders(execute.readOnly)];
-  const common = { ...limits, env, readOnly, protectsStarters: true };
+  const common = { ...limits, env, signs: identity?.signs === true, readOnly, protectsStarters: true };
   const more = { mountPath: WORKSPACE_MOUNT, repository };
   const sandbox =
     platform === "darwin" && provider === undefined
@@ -141,7 +142,7 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
   }
   const open: Opening["open"] = (rootDir, shown = []) => {
     const readOnly = [...(options.readOnly ?? []), ...shown];
-    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found.hasSizeLimits);
+    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found);
   };
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
@@ -194,8 +195,9 @@ const workspaceSkills = (folder: string): SandboxMount[] =>
 function openingPlaces(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
   const folder = workspaceOf(config, owner);
   if (folder === undefined) return undefined;
-  const objects = owner.changes === "propose" ? sharedObjects(originalOf(config, owner)) : undefined;
-  return [folder, [...sameFolders(objects === undefined ? [] : [objects]), ...skillMounts(config, owner)]];
+  const original = owner.changes === "propose" ? originalOf(config, owner) : undefined;
+  const objects = original === undefined ? [] : sharedObjects(original);
+  return [folder, [...sameFolders(objects), ...skillMounts(config, owner)]];
 }
 
 /** An executor, and where its files are in the tree. */

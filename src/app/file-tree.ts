@@ -22,8 +22,15 @@ import type { MountsConfig } from "../config/sections.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
-import { type Owner, type PlacesConfig, ownedPath, rulesOf, workspaceOf } from "./owned-places.ts";
 import { isOfHome } from "../agent/layers/skill-files.ts";
+import {
+  type Owner,
+  type PlacesConfig,
+  readIgnoreFiles,
+  ownedPath,
+  rulesOf,
+  workspaceOf,
+} from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
 import { sharedRoots } from "./shared-folders.ts";
 
@@ -57,7 +64,9 @@ export class FileTree {
     const routes = this.#routes(owner);
     if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);
     const { executor, mount } = mounted;
-    return new CompositeBackend(new StateBackend(), { ...routes, [mount]: executor }, { executor: mount });
+    const rules = mount === WORKSPACE_MOUNT ? readIgnoreFiles(this.#config, owner) : undefined;
+    const files = rules ? new PolicyBackend(executor, rules) : executor;
+    return new CompositeBackend(new StateBackend(), { ...routes, [mount]: files }, { executor: mount });
   }
 
   /** Folders of skills, lowest priority first: home, bundled and configured ones, those of the workspace. */
@@ -78,7 +87,11 @@ export class FileTree {
       const options = { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
       const workspace = new FilesystemBackend(options);
       // The setting `files` hides or protects some of them.
-      routes[WORKSPACE_MOUNT] = this.#rules ? new PolicyBackend(workspace, this.#rules) : workspace;
+      const rules = [this.#rules ?? [], readIgnoreFiles(this.#config, owner) ?? []].flat();
+      routes[WORKSPACE_MOUNT] = rules.reduce<Backend>(
+        (inner, own) => new PolicyBackend(inner, own),
+        workspace,
+      );
     }
     const store = this.#storeOf?.(owner.principal);
     const namespace = memoryNamespace(owner.principal);

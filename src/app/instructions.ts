@@ -1,6 +1,24 @@
 import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { relative } from "node:path";
+import type { InstructionOptions } from "../agent/layers/instruction-files.ts";
+import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
+import { PolicyBackend } from "../backends/policy.ts";
+import { stripPrefix } from "../backends/paths.ts";
+import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError, errorMessage } from "../core/errors.ts";
+import { realPath } from "../core/real-path.ts";
+import { LOCAL } from "../runs/run.ts";
+import {
+  type Owner,
+  type PlacesConfig,
+  readIgnoreFiles,
+  originalOf,
+  findRepository,
+  rulesOf,
+} from "./owned-places.ts";
+import { WORKSPACE_MOUNT } from "./settings.ts";
 
 /** Limits them, because every model call carries all of them. */
 const LONGEST_INSTRUCTIONS = 100_000;
@@ -22,6 +40,30 @@ export async function instructionsFor(
   const earlier =
     notApplied.length === 0 ? [] : [`${NOT_APPLIED}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
   return { systemPrompt: [...Object.values(configured), ON_A_COPY, ...earlier].join("\n\n") };
+}
+
+/** Where the run finds files with instructions. Those of the home folder are for the person at this machine only. */
+export function instructionPlaces(
+  config: PlacesConfig & Pick<Config, "homeFiles" | "privatePaths" | "files">,
+  owner: Owner,
+  home: string = homedir(),
+): InstructionOptions | undefined {
+  const workspace = originalOf(config, owner);
+  if (workspace === undefined) return undefined;
+  const { privatePaths: hidden = [], homeFiles } = config;
+  const filesOf = (rootDir: string) => new FilesystemBackend({ rootDir, virtualMode: true, hidden });
+  const repositoryFiles = (folder: string) => new PolicyBackend(filesOf(folder), rulesOf(config) ?? {});
+  const [root, place] = [findRepository(config), realPath(workspace)];
+  const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
+  const ignored = readIgnoreFiles(config, owner);
+  return {
+    folder: WORKSPACE_MOUNT,
+    ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),
+    ...(owner.principal === LOCAL && folderProblem(home) === undefined
+      ? { home: { files: filesOf(home), isShared: !homeFiles } }
+      : {}),
+    ...(ignored && { isPrivate: (file) => ignored.isAsked(stripPrefix(WORKSPACE_MOUNT, file)) }),
+  };
 }
 
 /** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */

@@ -7,7 +7,7 @@ import type { Principal, Run } from "../runs/run.ts";
 import type { SharedRuns } from "../runs/shares.ts";
 import type { RunsByHolder } from "../runs/service.ts";
 import type { HttpOptions } from "../server/http/http.ts";
-import { forgetPage, notePage } from "../server/page/find-page.ts";
+import { notePage } from "../server/page/find-page.ts";
 import { folderName, worksIn } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
@@ -30,12 +30,12 @@ export async function openPage({ config, ...options }: OpenPage): Promise<PageSe
   const { dataDir } = config;
   const server = await openPageServer({ ...options, clock: systemClock, ...pageFacts(config) });
   const { address } = server;
-  await notePage(dataDir, address);
+  const forget = await notePage(dataDir, address);
   options.logger.info("page.started", { address });
   return {
     ...server,
     close: async () => {
-      await forgetPage(dataDir, address);
+      await forget();
       await server.close();
     },
   };

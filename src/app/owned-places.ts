@@ -1,11 +1,14 @@
 /** Places that belong to one principal or one thread by configuration, and the rules about their files. */
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { IgnoreFiles } from "../backends/ignore-files.ts";
 import { PolicyRules, SENSITIVE_GLOBS } from "../backends/policy-rules.ts";
 import type { Config } from "../config/schema.ts";
 import { copyOf } from "../proposals/workspace-copy.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { realPath } from "../core/real-path.ts";
+import { linkStatsAt } from "../core/stats.ts";
 import type { Principal } from "../runs/run.ts";
 
 /** Owner of files. Without a thread: those that all threads of the principal share. */
@@ -76,6 +79,27 @@ export function originalOf(
     );
   }
   return folder;
+}
+
+/**
+ * The root of the repository around the owner's workspace, if it has the same user. A folder of a principal has none:
+ * what lies above it belongs to others.
+ */
+export function findRepository(config: Pick<Config, "workspace" | "workspaceFolder">): string | undefined {
+  const { workspace, workspaceFolder } = config;
+  if (workspace === undefined || workspaceFolder !== undefined) return undefined;
+  const start = realPath(workspace);
+  let folder = start;
+  for (let level = 0; level < 40 && folder !== dirname(folder); level += 1, folder = dirname(folder))
+    if (linkStatsAt(join(folder, ".git")) !== undefined)
+      return linkStatsAt(folder)?.uid === linkStatsAt(start)?.uid ? folder : undefined;
+  return undefined;
+}
+
+/** The ignore files for the owner's workspace. Those of a copy are the original's, which its run cannot change. */
+export function readIgnoreFiles(config: PlacesConfig, owner: Owner): IgnoreFiles | undefined {
+  const workspace = originalOf(config, owner);
+  return workspace === undefined ? undefined : IgnoreFiles.of(workspace, findRepository(config));
 }
 
 /** The rules of the setting `files` about the files of a workspace. */

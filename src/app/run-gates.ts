@@ -1,12 +1,13 @@
 /** Decides which calls of a run a person approves; also where the settings would ask about nothing. */
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import type { InterruptOn } from "../agent/agent.ts";
 import { isAtOrBelow, stripPrefix, validatePath, withoutSlash } from "../backends/paths.ts";
+import { IgnoreFiles } from "../backends/ignore-files.ts";
 import { isStartingPath } from "../backends/sandbox/starting-places.ts";
 import type { Config } from "../config/schema.ts";
-import { realPath } from "../core/real-path.ts";
+import { isInside, realPath } from "../core/real-path.ts";
 import { type MountedExecutor, isIsolated } from "./executors.ts";
-import { type Owner, type PlacesConfig, workspaceOf } from "./owned-places.ts";
+import { type Owner, type PlacesConfig, readIgnoreFiles, workspaceOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 
 /** The calls of a run that a person approves. `served`: folders on other servers. */
@@ -16,14 +17,56 @@ export const runGates = (
   { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
 ): InterruptOn => {
   const { approvals } = config;
+  const places = new WorkspacePlaces(workspaceOf(config, owner), readIgnoreFiles(config, owner));
   // A person reviews the changes of a copy as a whole, and nothing starts programs from there.
-  if (owner.changes === "propose")
-    return approvalGates(approvals, isIsolated(mounted), { served, isCopy: true });
+  const isCopy = owner.changes === "propose";
   return {
-    ...approvalGates(approvals, isIsolated(mounted), { served }),
-    ...starterGates(approvals, mounted, workspaceOf(config, owner)),
+    ...approvalGates(approvals, isIsolated(mounted), { served, isCopy }),
+    ...(isCopy ? {} : starterGates(approvals, mounted, places)),
+    ...places.readingGates(),
   };
 };
+
+/** The places of the workspace that calls name, also by links. */
+class WorkspacePlaces {
+  readonly #root: string | undefined;
+  readonly #ignored: IgnoreFiles | undefined;
+
+  constructor(workspace: string | undefined, ignored: IgnoreFiles | undefined) {
+    this.#root = workspace === undefined ? undefined : realPath(workspace);
+    this.#ignored = ignored;
+  }
+
+  /** Gates for the files that ignore files keep from agents. */
+  readingGates(): InterruptOn {
+    const gate = { when: ({ args }: { args: Record<string, unknown> }) => this.#some(args, this.#isIgnored) };
+    return this.#ignored === undefined ? {} : { read_file: gate, grep: gate };
+  }
+
+  /** True for a change of a file that starts programs, has such rules, or that a person must allow to be read. */
+  changesProtected(args: Record<string, unknown>): boolean {
+    return this.#some(
+      args,
+      (root, place) =>
+        isStartingPath(root, place) || IgnoreFiles.isOne(place) || this.#isIgnored(root, place),
+    );
+  }
+
+  readonly #isIgnored = (root: string, place: string): boolean =>
+    isInside(root, place) &&
+    this.#ignored?.isAsked(`/${relative(root, place).replaceAll("\\", "/")}`) === true;
+
+  #some(args: Record<string, unknown>, fits: (root: string, place: string) => boolean): boolean {
+    const root = this.#root;
+    if (root === undefined) return false;
+    return pathsOf(args).some((path) => {
+      const valid = validatePath(path);
+      if (!valid.ok || !isAtOrBelow(valid.path, WORKSPACE_MOUNT)) return false;
+      const named = join(root, stripPrefix(WORKSPACE_MOUNT, valid.path));
+      return fits(root, named) || fits(root, realPath(named));
+    });
+  }
+}
 
 /**
  * Gates over those of `approvals.write: none` and `approvals.execute: unsandboxed`. Sandboxed commands cannot change
@@ -32,27 +75,15 @@ export const runGates = (
 function starterGates(
   { write, execute }: Config["approvals"],
   mounted: MountedExecutor | undefined,
-  workspace: string | undefined,
+  places: WorkspacePlaces,
 ): InterruptOn {
-  const changes = { when: ({ args }: { args: Record<string, unknown> }) => changesStarter(workspace, args) };
+  const changes = { when: ({ args }: { args: Record<string, unknown> }) => places.changesProtected(args) };
   const isUnasked = execute === "unsandboxed" && isIsolated(mounted);
   const commands = { when: () => mounted?.executor.approvalReason?.() !== undefined };
   return {
     ...(write === "none" ? Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, changes])) : {}),
     ...(isUnasked ? { execute: commands } : {}),
   };
-}
-
-/** By the name of the path, and by the place that links lead to. */
-function changesStarter(workspace: string | undefined, args: Record<string, unknown>): boolean {
-  if (workspace === undefined) return false;
-  const root = realPath(workspace);
-  return pathsOf(args).some((path) => {
-    const valid = validatePath(path);
-    if (!valid.ok || !isAtOrBelow(valid.path, WORKSPACE_MOUNT)) return false;
-    const named = join(root, stripPrefix(WORKSPACE_MOUNT, valid.path));
-    return isStartingPath(root, named) || isStartingPath(root, realPath(named));
-  });
 }
 
 const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;

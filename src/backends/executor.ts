@@ -35,6 +35,11 @@ export interface ExecuteOptions extends CallOptions {
   env?: Record<string, string>;
   /** True if a person approved this command. A sandbox may let it change more then. Default false. */
   approved?: boolean;
+  /**
+   * True if programs that the command leaves running become a background job of the answer, where the sandbox has jobs.
+   * Default false: they end with the command or with the backend.
+   */
+  keepPrograms?: boolean;
   /** Bytes of output to keep for `whole`. Default: none beyond those of `output`. */
   keepBytes?: number;
   onOutput?(chunk: string): void;
@@ -48,6 +53,8 @@ export interface ExecuteResponse {
   /** Set if `output` is cut: the output up to `keepBytes`, with a last line if that is cut, too. */
   whole?: string;
   timedOut?: boolean;
+  /** The background job of the programs that the command left running. */
+  job?: JobInfo;
 }
 
 /** The place where commands run, and its limits. Unknown facts are left out. */
@@ -60,7 +67,7 @@ export interface CommandFacts {
   readable?: readonly string[];
   /** True if commands reach the network. */
   network?: boolean;
-  /** True if programs that a command leaves running end with it. */
+  /** True if programs that a command leaves running always end with it. */
   endsLeftovers?: boolean;
   /** Seconds after which a command is ended, unless its call has another limit. */
   timeout?: number;

@@ -21,6 +21,9 @@ export interface PolicyOptions {
 /** Names that usually hold secrets: `secrets` directories and `.env` files. */
 export const SENSITIVE_GLOBS: readonly string[] = ["secrets", ".env*"];
 
+/** A method whose results leave out paths. */
+export type LeavingOut = "ls" | "glob" | "grep";
+
 /** Judges normalized paths by their names. Pure. */
 export class PolicyRules {
   /**
@@ -65,6 +68,14 @@ export class PolicyRules {
   isAsked(_path: string): boolean {
     return false;
   }
+
+  /** True for a path that is not in the results of a method, although it can be read. */
+  isLeftOut(_path: string, _from: LeavingOut): boolean {
+    return false;
+  }
+
+  /** False if commands are not kept from the files. Then a backend runs its commands also with these rules. */
+  readonly bindsCommands: boolean = true;
 
   /** True if a directory that may not be changed lies at or below `path`. */
   hasReadOnlyBelow(path: string): boolean {

@@ -1,4 +1,5 @@
 /** A backend with rules about its paths, which hold for the names of files and for the places that links lead to. */
+import { defined } from "../core/defined.ts";
 import { readOptions } from "../core/options.ts";
 import type {
   Backend,
@@ -12,6 +13,7 @@ import type {
 } from "./backend.ts";
 import type { Located, Method, Operations } from "./checked-backend.ts";
 import { CheckedBackend, PARALLEL_TRANSFERS, uploadTo } from "./checked-backend.ts";
+import type { SandboxBackend } from "./executor.ts";
 import * as errors from "./errors.ts";
 import {
   addPrefix,
@@ -22,7 +24,7 @@ import {
   withSlash,
   withoutSlash,
 } from "./paths.ts";
-import { NamedPlaces, type PolicyOptions, PolicyRules } from "./policy-rules.ts";
+import { type LeavingOut, NamedPlaces, type PolicyOptions, PolicyRules } from "./policy-rules.ts";
 import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, listRoots } from "./runtime.ts";
 import { grepShown } from "./search.ts";
 
@@ -104,8 +106,8 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
   },
   ls: async (at, options) => {
     const result = await (await at.inner()).ls(at.path, options);
-    const files = result.files?.filter((entry) =>
-      resultPlaces(entry, at).every((place) => isListed(at, place)),
+    const files = result.files?.filter(
+      (entry) => resultPlaces(entry, at).every((place) => isListed(at, place)) && !isLeftOut(entry, at, "ls"),
     );
     return files === undefined ? result : { ...result, files };
   },
@@ -113,7 +115,7 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
   readRaw: async (at, options) => (await at.inner()).readRaw(at.path, options),
   glob: async (at, pattern, options) => {
     const result = await (await at.inner()).glob(pattern, at.path, options);
-    const files = result.files?.filter((file) => isVisible(file, at));
+    const files = result.files?.filter((file) => isVisible(file, at) && !isLeftOut(file, at, "glob"));
     return files === undefined ? result : { ...result, files };
   },
   grep: async (at, { pattern, glob, maxCount, options }) => {
@@ -121,13 +123,14 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
     const isAsked = (path: string): boolean =>
       resultPlaces({ path }, at).some((place) => isRuled("isAsked", at, place));
     // A search at a path that needs a question was asked about, with all that it finds.
-    const wasAsked = isAsked(at.at ?? at.path) || isAsked(joinPath(at.at ?? at.path, "file"));
+    const stands = at.rules.bindsCommands && isAsked(joinPath(at.at ?? at.path, "file"));
+    const wasAsked = stands || isAsked(at.at ?? at.path);
     let leftOut = false;
     const result = await grepShown(
       (cap) => inner.grep(pattern, at.path, glob, cap, options),
       maxCount,
       (path) => {
-        if (!isVisible({ path }, at)) return false;
+        if (!isVisible({ path }, at) || isLeftOut({ path }, at, "grep")) return false;
         if (wasAsked || !isAsked(path)) return true;
         leftOut = true;
         return false;
@@ -197,14 +200,25 @@ function resultPlaces({ path, real_path: target }: FileInfo, { at, real = at }: 
 const isVisible = (file: FileInfo, top: PolicyPath): boolean =>
   !resultPlaces(file, top).some((place) => isRuled("isHidden", top, place));
 
+/** True for a result that is left out, unless the search began in such a place. */
+function isLeftOut(file: FileInfo, top: PolicyPath, from: LeavingOut): boolean {
+  const { rules, at = "/" } = top;
+  if (!resultPlaces(file, top).some((place) => rules.isLeftOut(place, from))) return false;
+  return rules.isAsked(at) || !rules.isLeftOut(at, from);
+}
+
 /**
  * Makes paths of a backend hidden or read-only. Paths are those of the inner backend. A rule holds for the path of a
  * call, and for the place that links on it lead to: a link to a hidden place does not exist, and one to a read-only
  * place changes nothing there. Removing such a link is a change of the folder that it is in. A rule for a path that is
- * a link itself also holds for the target. A file with a hidden name cannot be read by its other names. Runs no
- * commands.
+ * a link itself also holds for the target. A file with a hidden name cannot be read by its other names. Runs commands
+ * only with rules that do not bind them.
  */
 export class PolicyBackend extends CheckedBackend {
+  declare readonly id?: string;
+  declare readonly execute?: SandboxBackend["execute"];
+  declare readonly jobs?: SandboxBackend["jobs"];
+  declare readonly commands?: SandboxBackend["commands"];
   readonly #source: BackendSource;
   readonly #rules: PolicyRules;
   readonly #inner: () => Promise<Backend>;
@@ -232,6 +246,9 @@ export class PolicyBackend extends CheckedBackend {
     this.#source = inner;
     this.#rules = rules;
     this.#inner = open;
+    if (rules.bindsCommands || typeof inner === "function" || !("execute" in inner)) return;
+    const { id, jobs, commands, execute } = inner as SandboxBackend; // one that runs commands is that
+    Object.assign(this, { ...defined({ id, jobs, commands }), execute: execute.bind(inner) });
   }
 
   get capabilities(): Partial<BackendCapabilities> | undefined {

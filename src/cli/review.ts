@@ -1,11 +1,11 @@
 /** Shows the changes that a run proposes, and applies those that a person chooses. */
+import { recordText } from "../runs/review-events.ts";
 import { hasTerminal } from "./setup.ts";
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { displayDiff } from "../core/diff.ts";
 import { displayName, displayText, oneLine } from "../core/text.ts";
-import { type ProposedChange, digestOf, hasConflict, isPlain, versionsOf } from "../runs/proposals.ts";
-import { recordText } from "../runs/review-events.ts";
+import { type ProposedChange, digestOf, hasConflict, versionsOf, isPlain } from "../runs/proposals.ts";
 import { type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/request.ts";
 import { applyFilesText } from "../tools/format.ts";

@@ -1,5 +1,6 @@
 /** Works on one run in the terminal, and shows its progress. */
 import { setTimeout as delay } from "node:timers/promises";
+import { costGap, costText } from "../server/views/cost-words.ts";
 import { anyText } from "../backends/encoding.ts";
 import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
@@ -17,10 +18,9 @@ import {
   endedEarly,
   waitingIn,
 } from "../runs/run.ts";
-import { costGap, costText } from "../runs/view.ts";
 import { requestText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
-import { type GoalReport, goalReport } from "../server/views/goal-report.ts";
+import { goalReport } from "../server/views/goal-report.ts";
 import { whoAsks } from "../server/views/request-words.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
 import { type LocalRuns, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
@@ -363,7 +363,7 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
 
 /** A criterion with its mark, and below it why it is not met. */
 function findingLine(
-  { criterion, verdict, evidence = "", missing }: GoalReport["criteria"][number],
+  { criterion, verdict, evidence = "", missing }: ReturnType<typeof goalReport>["criteria"][number],
   colors: Colors,
 ): string {
   const marks = {

@@ -1,13 +1,13 @@
 /** Actions on the runs of the data directory, one function for each. */
+import { askedAgainText } from "../server/views/request-words.ts";
 import type { ChildRun } from "../agent/agent.ts";
 import { retentionOf } from "../app/lifecycle.ts";
 import type { FlagValues } from "../config/load.ts";
 import { isoTime } from "../core/clock.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
-import { askedAgainText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
-import { LOCAL, STATUS_WORDS, isAskedAgain, isQuestion, nameOf, startedBy, waitingIn } from "../runs/run.ts";
+import { LOCAL, STATUS_WORDS, isQuestion, nameOf, waitingIn } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
 import { answerRun } from "./answer-run.ts";
@@ -188,7 +188,7 @@ export async function showRun(
   const facts = [
     `thread ${threadId}`,
     ...(parent === undefined ? [] : [`background task of run ${parent.runId}, which shows its steps`]),
-    ...(schedule === undefined ? [] : [oneLine(showControl(startedBy(schedule)), 150)]),
+    ...(schedule === undefined ? [] : [oneLine(`Started by schedule ${showControl(schedule.name)}`, 150)]),
   ];
   const lines = [
     colors.cyan(task.trim()),
@@ -223,8 +223,7 @@ export async function showRun(
 function decidedLine(approval: Approval, view: RunView): string {
   const { status, decidedBy, tool, preview } = approval;
   const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
-  const again = isAskedAgain(approval, view) ? askedAgainText(approval) : "";
-  return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}${again}`;
+  return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}${askedAgainText(approval, view)}`;
 }
 
 /** Sends a message to a run at work; its agent reads it before its next model call. */

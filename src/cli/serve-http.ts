@@ -1,16 +1,16 @@
-import type { Environment } from "../agent/models/choose.ts";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Environment } from "../agent/models/choose.ts";
 import { untilSignal } from "../app/lifecycle.ts";
 import type { ServerParts } from "../app/server-deps.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
-import type { OAuthConfig, TokenConfig } from "../config/sections.ts";
+import type { TokenConfig } from "../config/sections.ts";
 import { systemClock, isDoneWithin } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Holds } from "../runs/shares.ts";
-import { type TokenVerifier, createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
+import { createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
 import { type HttpOptions, serveHttp } from "../server/http/http.ts";
 import { createServerFactory } from "../server/protocol/create-server.ts";
 import { complain } from "./output.ts";
@@ -138,8 +138,8 @@ export async function authenticationOf(
   const tokens = new CurrentTokens(http.tokens);
   const verifiers = http.tokens.length === 0 ? [] : [tokenVerifier(() => tokens.tokens)];
   const server = oauth && (await import("../server/auth/verifiers.ts"));
-  if (oauth !== undefined) verifiers.push(await oauthVerifier(oauth, env, logger));
-  const metadata = oauth && server && { resourceMetadataUrl: server.resourceMetadataUrl(oauth) };
+  if (oauth && server) verifiers.push(server.oauthVerifier(oauth, { env, clock: systemClock, logger }));
+  const metadata = oauth && server && { oauth, resourceMetadataUrl: server.resourceMetadataUrl(oauth) };
   const authenticator = createAuthenticator({ verifiers, ...metadata, ...defined({ key }) });
   return {
     tokens,
@@ -148,19 +148,6 @@ export async function authenticationOf(
     ...(oauth && server && { documents: server.resourceMetadata(oauth) }),
     ...(verifiers.length > 0 && { authenticator }),
   };
-}
-
-async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logger): Promise<TokenVerifier> {
-  const { introspection, jwksUrl } = oauth;
-  if (introspection !== undefined) {
-    const { introspectionSecret, introspectionVerifier } = await import("../server/auth/verifiers.ts");
-    const { url, clientId } = introspection;
-    const clientSecret = introspectionSecret(introspection, env);
-    return introspectionVerifier({ oauth, url, clientId, clientSecret, clock: systemClock, logger });
-  }
-  if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");
-  const { jwtVerifier } = await import("../server/auth/verifiers.ts");
-  return jwtVerifier({ ...oauth, jwksUrl }, logger);
 }
 
 /** Interval at which the configuration is reread, in ms. */

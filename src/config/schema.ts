@@ -105,7 +105,7 @@ export const ConfigSchema = fields("config", {
     mode: choice(["auto", "sandbox", "off"], "auto"),
     timeout: withDefault(seconds.min(1), 120),
     maxOutputBytes: withDefault(whole(1000, 100_000_000), 100_000),
-    memoryMb: withDefault(whole(64), 2048),
+    memoryMb: withDefault(whole(64), 4096),
     processes: withDefault(whole(8), 512),
     readOnly: z.array(absolutePath).default([]),
     sandbox: optional(sandboxSchema),

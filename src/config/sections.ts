@@ -97,6 +97,12 @@ const oauth = fields("oauth", {
   ),
   resource: secureUrl,
   audience: optional(nonEmptyText),
+  scopes: optional(
+    z.union([
+      z.array(matching(/[/:.](?:run|approve|read)$/, "must end with /run, /approve or /read")).min(1),
+      z.partialRecord(z.enum(SCOPES), z.union([nonEmptyText, z.array(nonEmptyText).min(1)])),
+    ]),
+  ),
 }).refine(hasOne("jwksUrl", "introspection"), { error: "needs either a jwksUrl or introspection" });
 export type OAuthConfig = z.output<typeof oauth>;
 

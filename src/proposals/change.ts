@@ -1,7 +1,7 @@
 /** One changed file: its hunks as a person sees them, and the file after some of them are applied. */
 import { createHash } from "node:crypto";
 import { encodeText } from "../backends/encoding.ts";
-import { STARTING_PLACES } from "../backends/sandbox/starting-places.ts";
+import { startsAt } from "../backends/sandbox/starting-places.ts";
 import { defined } from "../core/defined.ts";
 import { linesToCompare } from "../core/diff.ts";
 import { type Hunk as LineChange, closeHunks, hunksBetween } from "../core/hunks.ts";
@@ -152,7 +152,7 @@ const NO_TEXT: FileText = { text: "", encoding: "ascii" };
 function notesOf(sides: Sides): string[] {
   const { path, base, proposed } = sides;
   const encoding = commonEncoding(textsOf(sides) ?? []);
-  const starts = STARTING_PLACES.find(({ name }) => path.split("/").includes(name))?.starts;
+  const starts = startsAt(path);
   const [was, is] = [base, proposed].map((one) => one?.kind === "file" && one.executable);
   return [
     ...(proposed?.kind === "link" ? [`link to ${proposed.target}`] : []),

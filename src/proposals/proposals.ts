@@ -172,6 +172,10 @@ export class WorkspaceProposals implements Proposals {
       const copy = new WorkspaceCopy(place, this.#rules);
       await recover(copy, guard);
       return await work(copy, await copy.manifest(), guard);
+    } catch (thrown) {
+      // After a long stop, files are missing because the successor of this process has removed them.
+      await guard();
+      throw thrown;
     } finally {
       lock.release();
     }
@@ -216,7 +220,9 @@ async function shown(copy: WorkspaceCopy, manifest: Manifest, whole: readonly st
   const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
   if (sides.length === 0) return undefined;
   const files = await shownFiles(sides, manifest, new Set(whole));
+  const commits = await copy.commits(manifest).catch(() => []);
   return {
+    ...(commits.length === 0 ? {} : { commits }),
     files,
     more: sides.length - files.length,
     copiedAt: manifest.copiedAt,

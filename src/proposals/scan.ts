@@ -1,14 +1,15 @@
 /** Finds and copies the files of a workspace. */
 import type { BigIntStats, Dirent } from "node:fs";
-import { closeSync, constants, fstatSync, lstatSync, readlinkSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import * as fs from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { GitignoreTree } from "../backends/filesystem/gitignore.ts";
 import { type DirectoryHandle, hasDescriptorPaths, openRoot } from "../backends/filesystem/handles.ts";
 import { isTemporaryName } from "../backends/filesystem/read-write.ts";
 import { isPlaceholder } from "../backends/sandbox/placeholders.ts";
+import { gitFolders } from "../backends/sandbox/starting-places.ts";
 import { mapAtMost, ownTurn } from "../core/concurrency.ts";
-import { ConfigurationError, codeOf } from "../core/errors.ts";
+import { ConfigurationError, codeOf, orElse } from "../core/errors.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { linkStatsAt } from "../core/stats.ts";
 import { type FileRules, filesRuled, treeOf } from "./content.ts";
@@ -82,6 +83,8 @@ export async function copyFolder(
   { maxBytes, ...rules }: FileRules & { maxBytes: number },
 ): Promise<void> {
   const tree = treeOf(from, rules.without);
+  const root = realPath(from);
+  const repositories = new Set(gitFolders(root).map((folder) => relative(root, folder)));
   const hidden = filesRuled(tree, rules, "isHidden");
   let bytes = 0;
   const copyOne = async (directory: DirectoryHandle, entry: Dirent, path: string): Promise<void> => {
@@ -115,7 +118,9 @@ export async function copyFolder(
   const copyEntries = (folder: string): Promise<string[]> =>
     tree.jail.inDirectory(folder.split(sep).filter(Boolean), { links: "none" }, async (directory) => {
       const pathOf = ({ name }: Dirent): string => join(folder, name);
-      const entries = (await directory.entries()).filter((entry) => !isLeftOut(pathOf(entry), entry));
+      const entries = (await directory.entries()).filter(
+        (entry) => !isLeftOut({ from: root, path: pathOf(entry), entry, repositories }),
+      );
       const copied = await mapAtMost(4, entries, async (entry) =>
         copyOne(directory, entry, pathOf(entry)).then(() => [entry], nothingThere),
       );
@@ -124,25 +129,38 @@ export async function copyFolder(
   await fs.mkdir(to, { recursive: true });
   for (let folders = [""]; folders.length > 0;)
     folders = (await mapAtMost(4, folders, (folder) => copyEntries(folder).catch(nothingThere))).flat();
-  // The repository of the copy reads the objects of the original and writes its own.
-  const objects = sharedObjects(from);
-  if (objects === undefined) return;
-  const own = join(to, ".git", "objects", "info");
-  await fs.mkdir(own, { recursive: true });
-  await fs.writeFile(join(own, "alternates"), `${objects}\n`);
+  // A repository of the copy reads the objects of the original and writes its own.
+  for (const path of repositories) {
+    const [objects, git] = [join(root, path, "objects"), join(to, path)];
+    if (linkStatsAt(git)?.isDirectory() !== true || linkStatsAt(objects)?.isDirectory() !== true) continue;
+    await fs.mkdir(join(git, "objects", "info"), { recursive: true });
+    await fs.writeFile(join(git, "objects", "info", "alternates"), `${objects}\n`);
+  }
 }
 
-/** Parts of a repository that the copy does not need, and the links of submodules and worktrees to repositories elsewhere. */
-const isLeftOut = (path: string, entry: Dirent): boolean =>
-  isTemporaryName(entry.name) ||
-  !(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink()) ||
-  (entry.name === ".git" && (path !== ".git" || !entry.isDirectory())) ||
-  [".git/objects", ".git/worktrees", ".git/modules", ".git/lfs"].includes(path);
-
-/** The folder with the objects of a workspace's own repository. */
-export function sharedObjects(workspace: string | undefined): string | undefined {
-  if (workspace === undefined) return undefined;
-  const objects = join(realPath(workspace), ".git", "objects");
-  const isFolder = [dirname(objects), objects].every((path) => linkStatsAt(path)?.isDirectory() === true);
-  return isFolder ? objects : undefined;
+/** Parts of repositories that the copy does not need, and files that lead to repositories elsewhere. */
+function isLeftOut({ from, path, entry, repositories }: Copied): boolean {
+  if (isTemporaryName(entry.name)) return true;
+  if (!(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink())) return true;
+  if (["objects", "worktrees", "lfs"].includes(entry.name)) return repositories.has(dirname(path));
+  if (entry.name !== ".git") return false;
+  if (entry.isDirectory()) return !repositories.has(path);
+  // That of a submodule leads into the copy, too, if it is relative.
+  const text = entry.isFile() ? orElse(() => readFileSync(join(from, path), "utf8"), "") : "";
+  const target = /^gitdir: ([^/\n].*)$/m.exec(text)?.[1];
+  return target === undefined || !repositories.has(join(dirname(path), target));
 }
+
+interface Copied {
+  from: string;
+  path: string;
+  entry: Dirent;
+  /** Paths of Git folders. */
+  repositories: ReadonlySet<string>;
+}
+
+/** The folders with the objects of a workspace's repository, of its submodules and of repositories inside it. */
+export const sharedObjects = (workspace: string): string[] =>
+  gitFolders(workspace)
+    .map((folder) => join(folder, "objects"))
+    .filter((path) => linkStatsAt(path)?.isDirectory() === true);

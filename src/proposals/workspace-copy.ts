@@ -13,6 +13,7 @@ import { mapAtMost } from "../core/concurrency.ts";
 import { realPath } from "../core/real-path.ts";
 import type { ReviewRecord } from "../runs/proposals.ts";
 import { type Content, type FileRules, Folder, type Found, isSameContent } from "./content.ts";
+import { copyCommits } from "./copy-commits.ts";
 import { type ScannedFile, copyFolder, nothingThere, scan, stampOf } from "./scan.ts";
 
 interface CopiedFile {
@@ -128,6 +129,11 @@ export class WorkspaceCopy {
 
   async manifest(): Promise<Manifest> {
     return JSON.parse(await fs.readFile(this.at("manifest.json"), "utf8")) as Manifest; // written by `writeManifest`
+  }
+
+  /** Names the commits that the agent made in the copy. */
+  commits({ workspace }: Manifest): Promise<string[]> {
+    return copyCommits(this.at("tree"), workspace);
   }
 
   /** The decisions of people, oldest first. */

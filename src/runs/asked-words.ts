@@ -41,10 +41,6 @@ export function askedCallText(call: AskedCall): string {
   return `${call.act} ${call.kind === "command" ? `\`${object}\`` : object}`;
 }
 
-/** Follows the decision about a call that a person was asked about again. */
-export const askedAgainText = ({ preview }: Pick<Approval, "preview">): string =>
-  `; ${preview.kind === "diff" ? "the file" : "what it would do"} had changed, so it was asked again`;
-
 export function decidedText(decision: string, by: string): string {
   if (by === DEADLINE) return "denied, because nobody decided in time";
   const decided = DECIDED[decision] ?? "decided";

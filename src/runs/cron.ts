@@ -1,7 +1,6 @@
 /** Times of cron expressions. Changes of the clock follow the rules of croner. */
-import { orElse } from "../core/errors.ts";
 import { Cron } from "croner";
-import { errorMessage } from "../core/errors.ts";
+import { orElse, errorMessage } from "../core/errors.ts";
 import { oneLine, shownName } from "../core/text.ts";
 
 /** A cron expression in a time zone. */

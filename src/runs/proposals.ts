@@ -50,11 +50,6 @@ export const digestOf = ({ files, more }: ProposedChange): string =>
     .digest("hex")
     .slice(0, 24);
 
-/** True if applying all of a change includes this file. `isRead`: the person read it to its end. */
-export const isPlain = (file: ProposedFile, isRead = false): boolean =>
-  !(hasConflict(file) || file.ignored || file.stays || file.decided?.how === "refused") &&
-  (isRead || !file.unshown);
-
 /** The whole change, as it is now. */
 export interface ProposedChange {
   /** In the order of their paths. */
@@ -65,6 +60,8 @@ export interface ProposedChange {
   copiedAt: number;
   /** True if a branch can be made of it. */
   isRepository: boolean;
+  /** Commits in the copy, which are not applied: only files are. */
+  commits?: readonly string[];
   /** Oldest first. */
   reviews: readonly ReviewRecord[];
 }
@@ -157,3 +154,8 @@ export interface ProposalRows {
   /** Some runs of an environment that ended with changes which nobody has counted. */
   uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
 }
+
+/** True if applying all of a change includes this file. `isRead`: the person read it to its end. */
+export const isPlain = (file: ProposedFile, isRead = false): boolean =>
+  !(hasConflict(file) || file.ignored || file.stays || file.decided?.how === "refused") &&
+  (isRead || !file.unshown);

@@ -1,6 +1,6 @@
 /** The event of a review in the journal. */
 import { z } from "zod";
-import { displayName, oneLine } from "../core/text.ts";
+import { oneLine, displayName } from "../core/text.ts";
 import { counted } from "../tools/format.ts";
 import type { ReviewOutcome, ReviewRecord } from "./proposals.ts";
 
@@ -24,18 +24,6 @@ export function reviewedLine({ applied, unapplied, branch, problem }: ChangesRev
   return oneLine(`review: applied changes of ${counted(applied.length, "file")}${into}${left}`, MAX.text);
 }
 
-export function recordText({ applied, partly, branch, worktree, refused, unapplied }: ReviewRecord): string {
-  const count = applied.length + partly.length;
-  const refusals = Object.keys(refused).length;
-  const into = branch === undefined ? "" : ` as branch ${displayName(branch)}`;
-  const at = worktree === undefined ? "" : ` in ${displayName(worktree)}`;
-  return [
-    count === 0 ? "Nothing was applied." : `Applied ${counted(count, "file")}${into}${at}.`,
-    ...(refusals === 0 ? [] : [`Refused ${counted(refusals, "file")}.`]),
-    unapplied === 0 ? "Nothing is left." : `${counted(unapplied, "file")} left.`,
-  ].join(" ");
-}
-
 /** Why nothing was applied. */
 export const problemOf = (outcome: Exclude<ReviewOutcome, { kind: "done" }>): string =>
   outcome.kind === "failed"
@@ -52,4 +40,16 @@ export function reviewedData(outcome: ReviewOutcome): ChangesReviewed {
     unapplied,
     ...(branch === undefined ? {} : { branch }),
   };
+}
+
+export function recordText({ applied, partly, branch, worktree, refused, unapplied }: ReviewRecord): string {
+  const count = applied.length + partly.length;
+  const refusals = Object.keys(refused).length;
+  const into = branch === undefined ? "" : ` as branch ${displayName(branch)}`;
+  const at = worktree === undefined ? "" : ` in ${displayName(worktree)}`;
+  return [
+    count === 0 ? "Nothing was applied." : `Applied ${counted(count, "file")}${into}${at}.`,
+    ...(refusals === 0 ? [] : [`Refused ${counted(refusals, "file")}.`]),
+    unapplied === 0 ? "Nothing is left." : `${counted(unapplied, "file")} left.`,
+  ].join(" ");
 }

@@ -59,7 +59,7 @@ export async function reviewAtEnd(
   }
   const change = await proposals.change(run, { fence }).catch(async (thrown: unknown) => {
     // The answer of the agent is not lost for it.
-    if (isTransient(thrown)) throw thrown;
+    if (isTransient(thrown) || thrown instanceof LeaseLostError) throw thrown;
     log.error("proposals.not_shown", { runId: run.id, error: thrown });
     const message = `The proposed change cannot be shown: ${thrown instanceof ConfigurationError ? thrown.message : "an unexpected error, which is in the log of the server"}`;
     await work.record(lease, [entryOf({ kind: "warning", agent: [], message })], clock());
@@ -104,7 +104,7 @@ function readReviewChoice(answer: Answer | undefined): ReviewChoice {
 }
 
 export function questionOf(
-  { files, more, isRepository }: ProposedChange,
+  { files, more, isRepository, commits }: ProposedChange,
   note?: string,
 ): Extract<Question, { kind: "review" }> {
   const diff = files.flatMap(({ places }) => places.map(({ diff }) => diff)).join("\n");
@@ -123,7 +123,7 @@ export function questionOf(
     }),
     more,
     hasBranches: isRepository,
-    ...defined({ diff: isWhole ? diff : undefined, note }),
+    ...defined({ diff: isWhole ? diff : undefined, commits, note }),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { AgentPath, SamplingRequest, TokenUsage } from "../agent/agent.ts";
 import { shortTime } from "../core/clock.ts";
 import { oneLine } from "../core/text.ts";
-import type { Todo } from "../tools/tool.ts";
+import { GENERAL_PURPOSE, type Todo } from "../tools/tool.ts";
 import type { Answer, CallRequest, Decision, Question, RequestContent } from "../tools/request.ts";
 import type { RunLimits } from "./choices.ts";
 import type { GoalView } from "./goal.ts";
@@ -63,8 +63,6 @@ export interface RunSchedule {
   name: string;
   dueAt?: number;
 }
-
-export const startedBy = ({ name }: Pick<RunSchedule, "name">): string => `Started by schedule ${name}`;
 
 /** A run without its answer, which may be long. */
 export interface RunHead {
@@ -260,20 +258,6 @@ export function contentOf(request: RunRequest): RequestContent {
 export const waitingIn = ({ requests }: Pick<RunView, "requests">): RunRequest[] =>
   requests.filter(({ status }) => status === "pending");
 
-/** True if the approved call did nothing, because its effect had changed by then. A person was asked about it again. */
-export function isAskedAgain(own: Approval, { requests }: Pick<RunView, "requests">): boolean {
-  const callOf = ({ tool, args, agent }: Approval): string => JSON.stringify([tool, args, agent]);
-  const next = requests
-    .filter(isApproval)
-    .find(
-      (other) =>
-        other.requestedAt >= (own.decidedAt ?? Infinity) &&
-        other.id !== own.id &&
-        callOf(other) === callOf(own),
-    );
-  return next?.preview.again === true;
-}
-
 /** Standing approval of calls that count as the same, until the run ends. */
 export interface Grant {
   tool: string;
@@ -287,9 +271,6 @@ export interface Grant {
 
 /** The decider of a call that a person had approved together with the one of this id. */
 export const sameAs = (approvalId: string): string => `same as ${approvalId}`;
-
-/** Type of a general subagent: people see only its task. */
-export const GENERAL_PURPOSE = "general-purpose";
 
 /** Display name of a subagent: `Compare the prices`, or `researcher (Compare the prices)`. */
 export const agentName = ({ name, task }: AgentPath[number]): string =>

@@ -44,39 +44,6 @@ class UsageFold {
   }
 }
 
-/** US dollars for all of it; `undefined` as soon as a part is not known. */
-export function totalCost(models: readonly ModelUsage[]): number | undefined {
-  const { usd, isWhole } = knownCost(models);
-  return isWhole ? usd : undefined;
-}
-
-/** US dollars of the models whose price is known. `isWhole`: that is all of them. */
-export const knownCost = (models: readonly ModelUsage[]): { usd: number; isWhole: boolean } => ({
-  usd: models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0),
-  isWhole: models.every(({ costUsd }) => costUsd !== undefined),
-});
-
-/** Formats a cost for people: `$0.0123`, `at least $0.0123` or `cost unknown`; undefined if nothing was paid. */
-export function costText(models: readonly ModelUsage[]): string | undefined {
-  const { usd, isWhole } = knownCost(models);
-  // Free models of gateways have a price, too; the rule-based one has no provider.
-  const isFree = isWhole && models.some(({ model }) => model !== "offline");
-  if (usd === 0) return isFree ? "$0" : isWhole ? undefined : "cost unknown";
-  return `${isWhole ? "" : "at least "}${dollars(usd)}`;
-}
-
-/** Names the setting that is missing for an unknown cost; undefined if all costs are known. */
-export function costGap(models: readonly ModelUsage[]): string | undefined {
-  const unpriced = models.filter(({ costUsd }) => costUsd === undefined);
-  if (unpriced.length === 0) return undefined;
-  const names = new Set(unpriced.map(({ model }) => model));
-  return `The price of ${[...names].join(", ")} is not known. Set it in limits.prices.`;
-}
-
-/** An amount above zero, never shown as zero. */
-export const dollars = (amount: number): string =>
-  amount < 0.0001 ? "less than $0.0001" : `$${amount.toFixed(4)}`;
-
 const LINE = 200;
 
 /** The work of one agent so far, folded from its events. */
@@ -104,7 +71,8 @@ class WorkFold {
 
   work(): AgentWork {
     const used = this.#usage.all();
-    const costUsd = totalCost(used);
+    const isPriced = used.every(({ costUsd }) => costUsd !== undefined);
+    const costUsd = isPriced ? used.reduce((total, one) => total + (one.costUsd ?? 0), 0) : undefined;
     const sum = (key: keyof TokenUsage): number => used.reduce((total, one) => total + one[key], 0);
     return {
       ...defined({ startedAt: this.startedAt, endedAt: this.endedAt, costUsd }),

@@ -10,14 +10,16 @@ const MAX_MESSAGE = 2000;
 
 type CheckedDecision = { ok: true; answer: PersonDecision } | { ok: false; message: string };
 
-/** The decisions that a person may make about a call. */
-export const offeredDecisions = ({
-  allowedDecisions,
-  same,
-}: Pick<CallRequest, "allowedDecisions" | "same">): PersonDecision["type"][] =>
-  allowedDecisions.flatMap((decision) =>
-    decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
-  );
+/** The decisions that a person may make about a call. `isWhole`: all of the call is shown; else it is not approved. */
+export const offeredDecisions = (
+  { allowedDecisions, same }: Pick<CallRequest, "allowedDecisions" | "same">,
+  { isWhole } = { isWhole: true },
+): PersonDecision["type"][] =>
+  allowedDecisions
+    .flatMap((decision) =>
+      decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
+    )
+    .filter((decision) => isWhole || !isApproving(decision));
 
 /** The fields of a form that decides on a call. None has a default that decides. */
 export function callFields(call: CallRequest, offered = offeredDecisions(call)): Field[] {
@@ -108,7 +110,7 @@ const notOffered = (call: CallRequest, type: string): CheckedDecision =>
 const wrong = (message: string): CheckedDecision => ({ ok: false, message });
 
 /** Decisions that let the call run as it stands. */
-export const isApproving = (decision: PersonAnswer["type"]): boolean =>
+const isApproving = (decision: PersonAnswer["type"]): boolean =>
   decision === "approve" || decision === "approve_same";
 
 /** True if a decision lets the call run as it stands. An edit that changes nothing does, too. */

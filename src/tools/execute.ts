@@ -110,16 +110,17 @@ async function runCommand(
       return unsupported("Background jobs are not available here; run the command without background.");
     const { job, error = "The job could not be started", code } = await backend.jobs.start(command, options);
     if (job === undefined) return toolError(error, code === undefined ? undefined : { code });
-    const text = `Started background job ${job.id}\n[Read its output or stop it with the job tool]`;
+    const text = `Started background job ${job.id}\n[${JOB_HINT}]`;
     return { content: text, artifact: { job } };
   }
   const response = await backend.execute(command, {
     signal,
+    ...(jobs ? { keepPrograms: true } : {}),
     ...defined({ timeout, keepBytes: maxChars === undefined ? undefined : 10 * 1024 * 1024 }),
     ...options,
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
-  const { output, whole = output, timedOut = false, truncated } = response;
+  const { output, whole = output, timedOut = false, truncated, job } = response;
   // It starts a program with `&` and does not wait for it.
   const bare = command.replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<=^|\s)#.*$/gms, "");
   const leavesPrograms = /(?<![&<>|])&(?![&>])/.test(bare) && !/\bwait\b/.test(bare);
@@ -131,6 +132,9 @@ async function runCommand(
     ...(timedOut && !isReported ? [`Error: Command timed out${after}.`] : []),
     exitLine(response),
     ...(isTold ? [LEFTOVERS_STOPPED] : []),
+    ...(job === undefined
+      ? []
+      : [`[Programs that this command started are still running, as background job ${job.id}. ${JOB_HINT}]`]),
   ].join("\n");
   const isShown = !truncated && output.length <= (maxChars ?? Infinity);
   const cut = truncated ? ["[Output was truncated due to size limits]"] : [];
@@ -138,13 +142,20 @@ async function runCommand(
     // A non-zero exit and a timeout are results, not errors.
     content: [outputText(output), end, ...cut].join("\n"),
     ...(isShown || maxChars === undefined ? {} : { whole: { text: wellFormed(whole), end } }),
-    artifact: { exitCode: timedOut ? TIMEOUT_EXIT_CODE : response.exitCode, truncated, timedOut },
+    artifact: {
+      exitCode: timedOut ? TIMEOUT_EXIT_CODE : response.exitCode,
+      truncated,
+      timedOut,
+      ...defined({ job }),
+    },
   };
 }
 
 const unsupported = (text: string): ToolResult => toolError(text, { code: "unsupported" });
 
 const outputText = (output: string): string => wellFormed(output).replace(/\n$/, "") || "<no output>";
+
+const JOB_HINT = "Read its output or stop it with the job tool";
 
 const LEFTOVERS_STOPPED =
   "[Programs that this command left running in the background were stopped with it. To keep one running, run its command line without `&` and with background: true.]";

@@ -86,6 +86,8 @@ export type Question =
       /** The lines of all files; absent if they are many. */
       diff?: string;
       hasBranches: boolean;
+      /** Commits in the copy, which are not applied: only files are. */
+      commits?: readonly string[];
       /** Why the person is asked again. */
       note?: string;
     };

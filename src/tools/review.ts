@@ -34,7 +34,7 @@ const fileText = (file: ReviewedFile): string => {
 
 /** The text of the question: every file, and the lines if they are few. */
 export function reviewText(question: ReviewQuestion): string {
-  const { files, more, diff, note } = question;
+  const { files, more, diff, note, commits = [] } = question;
   const sum = (of: "added" | "removed") => files.reduce((total, file) => total + file[of], 0);
   const counts = countsText({ added: sum("added"), removed: sum("removed") });
   const missing = files.length + more - Math.min(files.length, MOST_NAMED);
@@ -44,6 +44,8 @@ export function reviewText(question: ReviewQuestion): string {
     "",
     ...files.slice(0, MOST_NAMED).map((file) => `- ${fileText(file)}`),
     ...(missing > 0 ? [`- and ${counted(missing, "file")} more`] : []),
+    ...(commits.length > 0 ? ["", "Commits in the copy are not applied, only files are:"] : []),
+    ...commits.map((commit) => `- ${displayName(commit)}`),
     ...(diff === undefined ? [] : ["", diff]),
   ].join("\n");
 }

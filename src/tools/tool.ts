@@ -5,6 +5,9 @@ import type { Answer, CallPreview, Question } from "./request.ts";
 /** The one fact a tool states about itself; annotations, default gates and docs follow from it. */
 export type ToolKind = "read" | "write" | "execute" | "plan" | "delegate";
 
+/** The subagent that needs no configuration: people see only its task. */
+export const GENERAL_PURPOSE = "general-purpose";
+
 export type TodoStatus = "pending" | "in_progress" | "completed";
 
 export interface Todo {

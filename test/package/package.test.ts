@@ -119,7 +119,12 @@ it("holds what runs and what a reader needs, and no sources or tests", () => {
     expect(top).toContain(name);
   expect(files.filter((path) => path.startsWith("bench/"))).toEqual(["bench/README.md"]);
   for (const name of ["src", "test", "evals", "scripts"]) expect(top).not.toContain(name);
-  const needed = ["dist/index.js", "dist/index.d.ts", "dist/sbom.cdx.json", "demo/workspace/src/server.js"];
+  const needed = [
+    "dist/index.js",
+    "dist/src/index.d.ts",
+    "dist/sbom.cdx.json",
+    "demo/workspace/src/server.js",
+  ];
   expect(files).toEqual(expect.arrayContaining(needed));
 });
 

@@ -48,7 +48,7 @@ function isValue(exported: TypeSymbol | undefined): boolean {
 it("every type in a public signature is exported", () => {
   const api = new API({ cwd: ROOT });
   try {
-    const entry = join(DIST, "index.d.ts");
+    const entry = join(DIST, "src/index.d.ts");
     const project = api.updateSnapshot({ openFiles: [entry] }).getDefaultProjectForFile(entry);
     const file = project?.program.getSourceFile(entry);
     const module = file && project?.checker.getSymbolAtLocation(file);

@@ -15,6 +15,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { PolicyRules } from "../../src/backends/policy-rules.ts";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
+import { LeaseLostError } from "../../src/runs/ports.ts";
 import type { ReviewChoice } from "../../src/tools/request.ts";
 import { filesIn } from "../support/files-in.ts";
 
@@ -149,4 +150,16 @@ it("is made while a build creates and removes folders", async () => {
     const { files } = (await proposals.change(run)) ?? { files: [] };
     expect(files.map(({ path }) => path)).toContain("d59/f.txt");
   }
+});
+
+it("a process that was stopped finds out that its successor removed the copy", async () => {
+  writeFileSync(join(workspace, "a.txt"), "a\n");
+  const proposals = new WorkspaceProposals({ dir: join(home, "copies"), without: [], maxBytes: 1e8 });
+  await proposals.open(RUN, workspace);
+  writeFileSync(join(tree(), "a.txt"), "b\n");
+  // What the successor removes first, while this process lists the files.
+  rmSync(join(tree(), "../reviews"), { recursive: true });
+  const lost = new LeaseLostError(RUN.id);
+  const fence = { id: "first", check: () => Promise.reject(lost) };
+  await expect(proposals.change(RUN, { fence })).rejects.toBe(lost);
 });

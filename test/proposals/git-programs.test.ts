@@ -260,7 +260,7 @@ it.each(Object.entries(TRAPS))("%s is not run for a branch", async (_name, trap)
   trap(made);
   const request = copied(made);
   expect(await isRepository(made.work)).toBe(true);
-  expect(await gitIdentity(made.work)).toMatchObject({ GIT_AUTHOR_NAME: "T" });
+  expect(await gitIdentity(made.work)).toMatchObject({ env: { GIT_AUTHOR_NAME: "T" } });
   expect(await makeBranch(request)).toEqual({ ok: true, worktree: `${made.work}-agent-x` });
   expect(existsSync(made.mark)).toBe(false);
   expect(made.git("show", "agent/x:a.txt")).toBe("changed\n");

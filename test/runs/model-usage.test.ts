@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { costText, totalCost } from "../../src/runs/view.ts";
+import { costText, totalCost } from "../../src/server/views/cost-words.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { databaseFile, openServer, reach, startRun } from "./support.ts";
 

@@ -46,6 +46,20 @@ export const BROKEN = {
     line: "        if (lease.epoch === 1 && !begun.has(effectKey(lease, call).call)) return undefined;",
     instead: "        if (!begun.has(effectKey(lease, call).call)) return undefined;",
   },
+  "another answer confirmed": {
+    finds: ["order"],
+    before: "without this condition, people are told that their answer counts when another one does",
+    file: "src/runs/answer.ts",
+    line: "  if (isGranted || isRepeated(now, given))",
+    instead: "  if (now.answer !== undefined)",
+  },
+  "every other due time": {
+    finds: ["schedule-once"],
+    before: "until it looked at shorter times, the check of schedules found nothing",
+    file: "src/storage/sql/schedules.ts",
+    line: "(start?.from ?? dueAt) : dueAt });",
+    instead: "(start?.from ?? dueAt) : dueAt + 60_000 });",
+  },
   "children left open": {
     finds: ["ends", "children"],
     before: "a run ended and left its background runs open",

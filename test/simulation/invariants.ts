@@ -1,9 +1,15 @@
 /** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
 import { newsId, newsOf } from "../../src/runs/news.ts";
 import { REPLY_TOKENS } from "./moves.ts";
-import { type DecisionCall, isLinearizable } from "./linearizable.ts";
+import { type PersonCall, conversation } from "./conversation.ts";
+import { isLinearizable } from "./linearizable.ts";
 import type { People } from "./people.ts";
 import type { World } from "./world.ts";
+
+/** What is left of a world in the end. */
+export type EndedWorld = Pick<World, "database" | "workspace" | "received" | "tokenLimit" | "problem"> & {
+  agents: Pick<World["agents"], "tokensOf" | "messages">;
+};
 
 const MINUTE = 60_000;
 
@@ -19,6 +25,7 @@ interface RunRow {
   occurrence: number | null;
   stop_reason: string | null;
   applied: string | null;
+  idempotency_key: string | null;
 }
 
 interface EventRow {
@@ -30,11 +37,11 @@ interface EventRow {
 const FINAL = ["completed", "failed", "cancelled"];
 
 /** Checks a world at its end, when nothing is left to do. */
-export function checkWorld(world: World, people: People): void {
+export function checkWorld(world: EndedWorld, people: People): void {
   const { database } = world;
   const runs = database
     .prepare(
-      "SELECT id, thread_id, parent_id, status, input_tokens + output_tokens AS tokens, lease_owner, last_seq, schedule_id, occurrence, stop_reason, applied FROM runs",
+      "SELECT id, thread_id, parent_id, status, input_tokens + output_tokens AS tokens, lease_owner, last_seq, schedule_id, occurrence, stop_reason, applied, idempotency_key FROM runs ORDER BY number",
     )
     .all() as RunRow[];
   for (const run of runs) {
@@ -46,13 +53,13 @@ export function checkWorld(world: World, people: People): void {
   const left = database.prepare("SELECT count(*) AS count FROM effects").get() as { count: number };
   if (left.count > 0) world.problem(`ends: ${left.count} effects are left`);
   checkMessages(world, people, runs);
-  checkDecisions(world, people.decisions);
+  checkOrder(world, people.calls, runs);
   checkSchedules(world, people, runs);
   checkWorkspace(world, runs);
 }
 
 /** The folder has what was applied of each proposed change, whole files only, and all that the person wrote. */
-function checkWorkspace(world: World, runs: readonly RunRow[]): void {
+function checkWorkspace(world: EndedWorld, runs: readonly RunRow[]): void {
   const applied = new Map<string, Set<string>>();
   for (const { thread_id, applied: noted } of runs) {
     const files = Object.keys(JSON.parse(noted ?? "{}") as object);
@@ -61,7 +68,7 @@ function checkWorkspace(world: World, runs: readonly RunRow[]): void {
   for (const problem of world.workspace.problems(applied)) world.problem(problem);
 }
 
-function failureOf({ database }: World, id: string): string {
+function failureOf({ database }: EndedWorld, id: string): string {
   const { text } = database.prepare("SELECT failure_message AS text FROM runs WHERE id = ?").get(id) as {
     text: string;
   };
@@ -69,7 +76,7 @@ function failureOf({ database }: World, id: string): string {
 }
 
 /** A run with its background runs. */
-function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
+function checkTree(world: EndedWorld, root: RunRow, runs: readonly RunRow[]): void {
   const children = runs.filter(({ parent_id }) => parent_id === root.id);
   const events = world.database
     .prepare("SELECT seq, kind, data FROM run_events WHERE run_id = ? ORDER BY seq")
@@ -110,7 +117,7 @@ function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
 }
 
 /** Each event that makes news was accepted by the receiver. One message may stand for the questions after its own. */
-function checkNews(world: World, root: RunRow, events: readonly EventRow[]): void {
+function checkNews(world: EndedWorld, root: RunRow, events: readonly EventRow[]): void {
   let covered = 0;
   for (const { seq, kind, data } of events) {
     for (const type of newsOf({ kind, data: JSON.parse(data) } as Parameters<typeof newsOf>[0])) {
@@ -123,7 +130,7 @@ function checkNews(world: World, root: RunRow, events: readonly EventRow[]): voi
 }
 
 function checkUse(
-  world: World,
+  world: EndedWorld,
   root: RunRow,
   { children, replies, resumed }: { children: readonly RunRow[]; replies: number; resumed: number },
 ): void {
@@ -140,7 +147,7 @@ function checkUse(
 }
 
 function checkChildren(
-  world: World,
+  world: EndedWorld,
   root: RunRow,
   { children, reports }: { children: readonly RunRow[]; reports: readonly string[] },
 ): void {
@@ -161,7 +168,7 @@ function checkChildren(
 }
 
 /** A confirmed message is in the thread once, unless its run ended otherwise than by completing. */
-function checkMessages(world: World, people: People, runs: readonly RunRow[]): void {
+function checkMessages(world: EndedWorld, people: People, runs: readonly RunRow[]): void {
   const texts = world.agents.messages().map(({ text }) => text);
   for (const [text, runId] of people.told) {
     const times = texts.filter((one) => one === text).length;
@@ -181,35 +188,39 @@ function checkMessages(world: World, people: People, runs: readonly RunRow[]): v
       world.problem(`cancel: ${runId} was confirmed as cancelled and is not`);
 }
 
-/**
- * The calls about each request, in an order that agrees with their times: one that was stored, then only repeats of it
- * and refusals. A call whose outcome nobody knows may be the stored one.
- */
-function checkDecisions(world: World, calls: readonly DecisionCall[]): void {
-  for (const first of new Map(calls.map((call) => [call.requestId, call])).values()) {
-    const own = calls.filter(({ requestId }) => requestId === first.requestId);
-    const stored = storedAnswer(world, first);
-    if (!isLinearizable(own, stored))
-      world.problem(`decision-once: ${first.requestId} is ${stored}, after ${JSON.stringify(own)}`);
+/** The calls about each conversation agree with an order in which each takes place at once. */
+function checkOrder(world: EndedWorld, calls: readonly PersonCall[], runs: readonly RunRow[]): void {
+  const asked = world.database.prepare("SELECT id, status, decision FROM questions").all() as {
+    id: string;
+    status: string;
+    decision: string | null;
+  }[];
+  const answers = new Map(
+    asked.map(({ id, status, decision }) => [
+      id,
+      status === "withdrawn" ? undefined : (decision ?? undefined),
+    ]),
+  );
+  const roots = runs.filter(({ parent_id }) => parent_id === null);
+  for (const threadId of new Set(roots.map(({ thread_id }) => thread_id))) {
+    const inThread = runs.filter(({ thread_id }) => thread_id === threadId);
+    const ids = inThread.map(({ id }) => id);
+    const own = calls.filter(({ operation }) => ids.includes(operation.runId));
+    const stored = { runs: inThread.map((run) => ({ ...run, key: run.idempotency_key })), answers };
+    const { calls: all, model } = conversation(own, stored);
+    if (!isLinearizable(all, model))
+      world.problem(`order: no order of the calls about ${threadId} explains ${JSON.stringify(all)}`);
   }
 }
 
-function storedAnswer(world: World, { requestId }: DecisionCall): string | undefined {
-  const row = world.database.prepare("SELECT status, decision FROM questions WHERE id = ?").get(requestId) as
-    | { status: string; decision: string | null }
-    | undefined;
-  return row === undefined || row.status === "withdrawn" ? undefined : (row.decision ?? undefined);
-}
-
 /** Each due time has one run, or is among those that were skipped. */
-function checkSchedules(world: World, people: People, runs: readonly RunRow[]): void {
+function checkSchedules(world: EndedWorld, people: People, runs: readonly RunRow[]): void {
   for (const [id, { from, to }] of people.schedules) {
     const skips = world.database
       .prepare("SELECT due_at AS first, last_due_at AS last FROM schedule_skips WHERE schedule_id = ?")
       .all(id) as { first: number; last: number }[];
     const started = runs.filter(({ schedule_id }) => schedule_id === id).map(({ occurrence }) => occurrence);
-    // A server whose clock differs may see the first and the last one otherwise.
-    for (let due = Math.ceil(from / MINUTE + 2) * MINUTE; due < to - 2 * MINUTE; due += MINUTE) {
+    for (let due = Math.ceil(from / MINUTE) * MINUTE; due < to; due += MINUTE) {
       const times = started.filter((occurrence) => occurrence === due).length;
       const skipped = skips.filter(({ first, last }) => first <= due && due <= last).length;
       if (times + skipped !== 1)

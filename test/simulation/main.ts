@@ -16,6 +16,8 @@ const { values } = parseArgs({
     without: { type: "string" },
     /** 1: agents without a model. 2: those of the product. */
     tier: { type: "string", default: "1" },
+    /** Failures whose plans are made short. */
+    shrunk: { type: "string", default: "3" },
     hashes: { type: "boolean", default: false },
     /** Ends at the first failure. */
     first: { type: "boolean", default: false },
@@ -62,7 +64,7 @@ for (let seed = first; seed <= last; seed += 1) {
   failed += 1;
   console.log(`\nseed ${seed}: ${outcome.problems.slice(0, 4).join("\n  ")}`);
   if (values.first) break;
-  if (failed > 3) continue;
+  if (failed > Number(values.shrunk)) continue;
   const without = given.length > 0 ? given : await shrink(seed, nameOf(problem));
   const plan = planWithout(seed, without);
   console.log(`  ${plan.servers} servers; ${plan.acts.map((act) => JSON.stringify(act)).join("\n  ")}`);

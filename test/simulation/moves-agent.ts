@@ -1,91 +1,83 @@
 /** An agent without a model: it makes the moves of a table, which its task seeds, and keeps its thread as a real one does. */
 import type { Agent, AgentEnd, AgentInput, HitlRequest, WorkOptions } from "../../src/agent/agent.ts";
-import { FencedOffError, type FencingToken } from "../../src/runs/thread-ports.ts";
+import type { InboxMessage } from "../../src/agent/contracts/state.ts";
+import type { Checkpoints } from "../../src/runs/thread-ports.ts";
+import {
+  type MovesThreads,
+  type TakenThread,
+  ThreadsInMemory,
+  messagesIn,
+  tokensIn,
+} from "./moves-threads.ts";
 import { type Move, type Part, REPLY, REPLY_TOKENS, TOKEN_LIMITS, movesFor } from "./moves.ts";
-import { later } from "./virtual-machine.ts";
+import { type Place, later } from "./virtual-machine.ts";
+import type { Workspace } from "./workspace.ts";
 import type { Agents, World } from "./world.ts";
 
-/** A conversation as its checkpoints have it: whatever a server wrote before it ended. */
-interface Thread {
-  /** Who may write. */
-  token: FencingToken | undefined;
-  /** By the run that works, or worked, in it. */
-  parts: Map<string, Part>;
+/** A world as its agents see it. */
+export interface ActedOn {
+  readonly draw: () => number;
+  readonly tokenLimit: number;
+  readonly workspace: Pick<Workspace, "write">;
+  /** Has an effect outside. */
+  act(key: string): void;
+  problem(text: string): void;
 }
 
 /** The agents of a world of the first tier. */
 export function movesAgents(world: World): Agents {
-  const threads = new Map<string, Thread>();
-  const threadOf = (id: string): Thread => {
-    const known = threads.get(id) ?? { token: undefined, parts: new Map() };
-    threads.set(id, known);
-    return known;
+  const threads = new ThreadsInMemory();
+  return {
+    isLimited: true,
+    agentAt: async (place) => movesAgent(world, threads, place),
+    checkpointsAt: (place) => movesCheckpoints(threads, place),
+    tokensOf: (runIds) => tokensIn(threads.all(), runIds),
+    messages: () => messagesIn(threads.all()),
+    close: () => {},
   };
-  const parts = (): [string, Part][] => [...threads.values()].flatMap((thread) => [...thread.parts]);
+}
+
+/** The agent of a server. */
+export function movesAgent(world: ActedOn, threads: MovesThreads, place: Place): Agent {
   const agent: Agent = {
-    work: (threadId, input, options) =>
-      new Work(world, threadOf(threadId), { ...options, threadId }).from(input),
+    work: async (threadId, input, options) =>
+      new Work(world, await threads.open(place, threadId), { ...options, threadId }).from(input),
     checkCall: (_tool, args) => ({ ok: true, args: args as Record<string, unknown> }),
     snapshot: async () => ({ todos: [], files: {}, answer: "" }),
     subagent: () => agent,
     drawing: async () => "",
   };
-  return {
-    isLimited: true,
-    agentAt: async () => agent,
-    checkpointsAt: () => ({
-      sync: () => later(),
-      startOver: async (threadId, token) => {
-        await later();
-        const thread = threadOf(threadId);
-        if (thread.token !== undefined && isEarlier(token, thread.token)) throw new FencedOffError(threadId);
-        thread.token = token;
-        await later();
-      },
-      deleteThread: async (threadId) => {
-        await later();
-        threads.delete(threadId);
-      },
-      tidyThread: () => later(),
-      usedBytes: async () => 0,
-      returnSpace: async () => 0,
-      threads: async () => [...threads.keys()],
-      steps: async () => [],
-      writtenWith: async () => [],
-      copyThread: async () => false,
-    }),
-    tokensOf: (runIds) =>
-      parts().reduce((sum, [runId, { tokens }]) => sum + (runIds.includes(runId) ? tokens : 0), 0),
-    messages: () =>
-      parts().flatMap(([runId, { inbox }]) =>
-        [...inbox.values()].map(({ text, from }) => ({ text, from: from?.threadId, runId })),
-      ),
-    close: () => threads.clear(),
-  };
+  return agent;
 }
 
-const isEarlier = (one: FencingToken, other: FencingToken): boolean =>
-  one.run < other.run || (one.run === other.run && one.claim < other.claim);
+export const movesCheckpoints = (threads: MovesThreads, place: Place): Checkpoints => ({
+  sync: () => later(),
+  startOver: (threadId, token) => threads.startOver(place, threadId, token),
+  deleteThread: (threadId) => threads.delete(threadId),
+  tidyThread: () => later(),
+  usedBytes: async () => 0,
+  returnSpace: async () => 0,
+  threads: () => threads.ids(),
+  steps: async () => [],
+  writtenWith: async () => [],
+  copyThread: async () => false,
+});
 
 class Work {
-  readonly #world: World;
-  readonly #thread: Thread;
+  readonly #world: ActedOn;
+  readonly #thread: TakenThread;
   readonly #options: WorkOptions & { threadId: string };
-  readonly #token;
 
-  constructor(world: World, thread: Thread, options: WorkOptions & { threadId: string }) {
+  constructor(world: ActedOn, thread: TakenThread, options: WorkOptions & { threadId: string }) {
     this.#world = world;
     this.#thread = thread;
     this.#options = options;
-    this.#token = thread.token;
   }
 
   /** Writes into the thread, unless another server has taken it. */
   async #save(write: () => void): Promise<void> {
     await later(this.#world.draw() < 0.2 ? this.#world.draw() * 3000 : 0);
-    if (this.#thread.token !== this.#token) throw new FencedOffError(this.#options.threadId);
-    write();
-    await later();
+    await this.#thread.write(write);
   }
 
   async from(input: AgentInput): Promise<AgentEnd> {
@@ -99,7 +91,8 @@ class Work {
         tokens: 0,
         children: [],
       };
-      const told = new Map((input.told ?? []).map((message) => [message.id, message]));
+      // Of the messages to earlier runs, those that are not in the thread.
+      const told = new Map(this.#unread(input.told ?? []).map((message) => [message.id, message]));
       await this.#save(() => parts.set(runId, { ...part, inbox: told }));
     }
     const part = parts.get(runId);
@@ -123,11 +116,13 @@ class Work {
   }
 
   async #readInbox(part: Part): Promise<void> {
-    for (const message of (await this.#options.inbox?.messages()) ?? []) {
-      const others = [...this.#thread.parts.values()];
-      if (others.some(({ inbox }) => inbox.has(message.id))) continue;
+    for (const message of this.#unread((await this.#options.inbox?.messages()) ?? []))
       await this.#save(() => part.inbox.set(message.id, message));
-    }
+  }
+
+  #unread(messages: readonly InboxMessage[]): InboxMessage[] {
+    const parts = [...this.#thread.parts.values()];
+    return messages.filter(({ id }) => !parts.some(({ inbox }) => inbox.has(id)));
   }
 
   async #finish(part: Part, stopReason?: "max_tokens"): Promise<AgentEnd> {
@@ -139,7 +134,9 @@ class Work {
   /** Returns the end of the work, if the move is one. */
   async #make(move: Move, part: Part): Promise<AgentEnd | undefined> {
     const { agent = [], events, budget } = this.#options;
-    const callId = `${this.#options.threadId}.${part.task}.${part.done}`;
+    // A server that was stopped continues its own move, however far its successor has come.
+    const number = part.done;
+    const callId = `${this.#options.threadId}.${part.task}.${number}`;
     const made = async (): Promise<undefined> => {
       await this.#save(() => {
         part.done += 1;
@@ -171,7 +168,7 @@ class Work {
         return made();
       case "write":
         await later(this.#world.draw() * 500);
-        this.#world.workspace.write(this.#options.threadId, part.done, `written ${callId}`);
+        this.#world.workspace.write(this.#options.threadId, number, `written ${callId}`);
         return made();
       case "approve": {
         const id = `approve ${callId}`;

@@ -1,32 +1,58 @@
 /** Carries out a plan: people and clients who call the servers, and faults. Notes all that was confirmed to them. */
 import { errorMessage } from "../../src/core/errors.ts";
-import type { PrincipalRuns } from "../../src/runs/service.ts";
+import { hasConflict } from "../../src/runs/proposals.ts";
+import type { Run } from "../../src/runs/run.ts";
+import type { LaterReviewOutcome, PrincipalRuns } from "../../src/runs/service.ts";
 import type { PersonAnswer, ReviewChoice } from "../../src/tools/request.ts";
-import type { DecisionCall } from "./linearizable.ts";
+import type { Operation, PersonCall } from "./conversation.ts";
+import { type Disturbed, disturb } from "./faults.ts";
 import type { Act, Plan, Planned } from "./plan.ts";
 import { generator, inPlace, later, worldTime } from "./virtual-machine.ts";
-import type { Server, World } from "./world.ts";
 
 /** Time after which a client gives a call up and does not know its outcome, in milliseconds. */
 const PATIENCE_MS = 20_000;
+/** By how much the run of a due time may be late when its schedule is paused, in milliseconds. */
+const LATE_MS = 45_000;
 const OWNER = "local";
 
+/** A call that changes a conversation. */
+interface Noted<T> {
+  operation: Operation;
+  work: (runs: PrincipalRuns) => Promise<T>;
+  /** In the words of the model. */
+  outcomeOf: (answer: T) => string;
+}
+
+const NO_CHANGE = { files: [] };
+
+function appliedOutcome(outcome: LaterReviewOutcome): string {
+  if (!outcome.ok) return outcome.message.startsWith("Another process") ? "busy" : outcome.code;
+  const { applied, partly, unapplied } = outcome.record;
+  if (applied.length + partly.length === 0) return "applied nothing";
+  return unapplied === 0 ? "applied all" : "applied some";
+}
+
 export class People {
-  readonly #world: World;
+  readonly #world: Disturbed;
   readonly #draw: () => number;
   /** IDs of the started runs, by task. */
   readonly started = new Map<string, string>();
   /** Messages that were confirmed for an open run, by their text. */
   readonly told = new Map<string, string>();
   readonly cancelled = new Set<string>();
-  readonly decisions: DecisionCall[] = [];
-  /** When the schedules were removed, by their ID, in milliseconds of the world. */
+  /** Threads of the started runs. */
+  readonly #threads = new Map<string, string>();
+  /** Calls that change a conversation, with their outcomes. */
+  readonly calls: PersonCall[] = [];
+  /** Between which times each due time has a run or is skipped, by the ID of the schedule. */
   readonly schedules = new Map<string, { from: number; to: number }>();
+  /** By how much the clocks of two servers may differ, in milliseconds. */
+  #driftMs = 0;
   /** Acts that are not over. */
   #open = 0;
   #isOver = false;
 
-  constructor(world: World, seed: number) {
+  constructor(world: Disturbed, seed: number) {
     this.#world = world;
     this.#draw = generator(seed, 1);
   }
@@ -41,6 +67,7 @@ export class People {
   }
 
   begin({ acts }: Plan): void {
+    for (const act of acts) if (act.kind === "clock step") this.#driftMs += Math.abs(act.byMs);
     for (const act of acts) {
       const isPerson = act.kind === "person";
       if (!isPerson) this.#open += 1;
@@ -63,10 +90,19 @@ export class People {
     return Promise.race([answer.catch(() => undefined), later(PATIENCE_MS).then(() => undefined)]);
   }
 
+  /** Calls a server, and notes what became of it. */
+  async #noted<T>({ operation, work, outcomeOf }: Noted<T>): Promise<T | undefined> {
+    const beganAt = worldTime();
+    const answer = await this.#call(work);
+    const known = answer === undefined ? {} : { outcome: outcomeOf(answer) };
+    this.calls.push({ operation, beganAt, endedAt: worldTime(), ...known });
+    return answer;
+  }
+
   /** Calls until there is an answer, as a client with an idempotency key does. */
-  async #insist<T>(work: (runs: PrincipalRuns) => Promise<T>): Promise<T> {
+  async #insist<T>(work: ((runs: PrincipalRuns) => Promise<T>) | Noted<T>): Promise<T> {
     for (;;) {
-      const answer = await this.#call(work);
+      const answer = await (typeof work === "function" ? this.#call(work) : this.#noted(work));
       if (answer !== undefined) return answer;
       await later(200 + this.#draw() * 2000);
     }
@@ -84,7 +120,7 @@ export class People {
           const known = this.started.get(act.task);
           if (known !== undefined && known !== outcome.run.id)
             this.#world.problem(`start-once: ${act.task} is ${known} and ${outcome.run.id}`);
-          this.started.set(act.task, outcome.run.id);
+          this.#notedStart(act.task, outcome.run);
         };
         await Promise.all(act.twice ? [start(), start()] : [start()]);
         return;
@@ -97,25 +133,75 @@ export class People {
         return;
       case "tell": {
         const runId = await this.#runOf(act.run);
-        const outcome = await this.#insist((runs) =>
-          runs.control.tell(runId, { text: act.text, idempotencyKey: act.text }),
-        );
+        const outcome = await this.#insist({
+          operation: { kind: "tell", runId, key: act.text },
+          work: (runs) => runs.control.tell(runId, { text: act.text, idempotencyKey: act.text }),
+          outcomeOf: (told) => (told.ok ? (told.repeated ? "repeated" : "sent") : told.code),
+        });
         if (outcome.ok) this.told.set(act.text, runId);
         return;
       }
       case "cancel": {
         const runId = await this.#runOf(act.run);
-        const outcome = await this.#insist((runs) => runs.control.cancel(runId, "not needed"));
+        const outcome = await this.#insist({
+          operation: { kind: "cancel", runId },
+          work: (runs) => runs.control.cancel(runId, "not needed"),
+          outcomeOf: (one) =>
+            one.ok ? (one.alreadyEnded ? `ended: ${one.run.status}` : "cancelled") : one.code,
+        });
         // The answer to the first call may be lost.
         if (outcome.ok && outcome.run.status === "cancelled") this.cancelled.add(runId);
         return;
       }
+      case "continue":
+        return this.#continue(act);
+      case "apply":
+        return this.#apply(await this.#runOf(act.run));
       case "schedule":
         return this.#keepSchedule(act);
       case "edit":
         return this.#world.workspace.edit(this.#draw, act.text);
       default:
-        return this.#disturb(act);
+        return disturb(this.#world, act, this.#draw);
+    }
+  }
+
+  #notedStart(task: string, { id, threadId }: Run): void {
+    this.started.set(task, id);
+    this.#threads.set(id, threadId);
+  }
+
+  /** Starts a run in the thread of another one, or sends a message to the one that works there. */
+  async #continue({ run, task }: Extract<Act, { kind: "continue" }>): Promise<void> {
+    const runId = await this.#runOf(run);
+    const threadId = this.#threads.get(runId) ?? "";
+    const proposes = task.startsWith("propose") ? ({ changes: "propose" } as const) : {};
+    const outcome = await this.#insist({
+      operation: { kind: "continue", runId, key: task },
+      work: (runs) => runs.control.start({ task, threadId, idempotencyKey: task, ...proposes }),
+      outcomeOf: (one) => (one.ok ? one.how : one.code),
+    });
+    if (!outcome.ok) this.#world.problem(`start-once: ${task} was refused: ${outcome.message}`);
+    else if (outcome.run.task === task) this.#notedStart(task, outcome.run);
+    else this.told.set(task, outcome.run.id);
+  }
+
+  /** Applies some of what a run proposed, once it has ended. */
+  async #apply(runId: string): Promise<void> {
+    for (;;) {
+      const change = await this.#insist(async (runs) => (await runs.changes.proposed(runId)) ?? NO_CHANGE);
+      const files = change.files.map((file) => ({
+        path: file.path,
+        ...(hasConflict(file) ? { conflict: true as const } : {}),
+      }));
+      const choice = this.#choiceOf(files);
+      const outcome = await this.#insist({
+        operation: { kind: "apply", runId },
+        work: (runs) => runs.changes.review(runId, choice, "Cleo"),
+        outcomeOf: appliedOutcome,
+      });
+      if (outcome.ok || outcome.code !== "open") return;
+      await later(2000 + this.#draw() * 4000);
     }
   }
 
@@ -140,15 +226,10 @@ export class People {
             ? { type: "reject" }
             : { type: "approve" }
           : { type: "fields", values: { answer: `${name} says ${Math.floor(this.#draw() * 3)}` } };
-    const beganAt = worldTime();
-    const outcome = await this.#call((runs) => runs.requests.answer(runId, { requestId: id, answer }, name));
-    this.decisions.push({
-      runId,
-      requestId: id,
-      given: JSON.stringify(answer),
-      beganAt,
-      endedAt: worldTime(),
-      ...(outcome && { outcome: outcome.ok ? outcome.how : outcome.code }),
+    await this.#noted({
+      operation: { kind: "answer", runId, requestId: id, given: JSON.stringify(answer) },
+      work: (runs) => runs.requests.answer(runId, { requestId: id, answer }, name),
+      outcomeOf: (outcome) => (outcome.ok ? outcome.how : outcome.code),
     });
   }
 
@@ -168,7 +249,7 @@ export class People {
       catchUp: "all",
       overlap: true,
     } as const;
-    const from = worldTime();
+    const from = worldTime() + this.#driftMs;
     const added = await this.#insist((runs) => runs.schedules.add(request));
     // Its answer may be lost; then the name is taken.
     const id = added.ok
@@ -177,54 +258,6 @@ export class People {
     if (id === undefined) return this.#world.problem(`schedule-once: ${task} was not added`);
     await later(forMs);
     await this.#insist((runs) => runs.schedules.pause(id));
-    this.schedules.set(id, { from, to: worldTime() });
-  }
-
-  async #disturb(act: Extract<Act, { forMs: number } | { byMs: number }>): Promise<void> {
-    const world = this.#world;
-    const until = "forMs" in act ? worldTime() + act.forMs : 0;
-    if (act.kind === "stop in a review") return this.#stopInReview(act.forMs);
-    if (act.kind === "full disk") world.diskFullUntil = until;
-    else if (act.kind === "receiver down") world.receiverDownUntil = until;
-    else if ("server" in act) {
-      const server = world.servers[act.server % Math.max(world.servers.length, 1)];
-      if (server !== undefined) await this.#disturbServer(server, act, until);
-    }
-    if ("forMs" in act) await later(act.forMs);
-  }
-
-  async #stopInReview(forMs: number): Promise<void> {
-    const { workspace, servers, database } = this.#world;
-    for (let waited = 0; waited < 120_000; waited += 20) {
-      await later(20);
-      const threadId = workspace.appliedNow();
-      if (threadId === undefined) continue;
-      const sql = "SELECT lease_owner FROM runs WHERE thread_id = ? AND lease_owner IS NOT NULL";
-      const { lease_owner: owner = "" } = (database.prepare(sql).get(threadId) ?? {}) as {
-        lease_owner?: string;
-      };
-      const server = servers.find(({ place }) => owner.endsWith(`.sim.${place.name}`));
-      if (server === undefined) continue;
-      server.place.stoppedUntil = worldTime() + forMs;
-      // Meanwhile a person edits what the change is about.
-      for (let edits = 0; edits < 3; edits += 1) {
-        await later((forMs / 3) * this.#draw());
-        workspace.edit(this.#draw, `edit ${edits} after ${worldTime()}`);
-      }
-      return;
-    }
-  }
-
-  async #disturbServer(server: Server, act: Extract<Act, { server: number }>, until: number): Promise<void> {
-    const world = this.#world;
-    const { place } = server;
-    if (act.kind === "stop") place.stoppedUntil = until;
-    if (act.kind === "clock step") place.aheadMs += act.byMs;
-    if (act.kind === "lost connection") world.unreachableUntil.set(place.name, until);
-    if (act.kind === "slow storage") world.slowUntil.set(place.name, until);
-    if (act.kind !== "kill") return;
-    world.kill(server);
-    await later(act.forMs);
-    world.open();
+    this.schedules.set(id, { from, to: worldTime() - this.#driftMs - LATE_MS });
   }
 }

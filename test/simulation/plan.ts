@@ -10,6 +10,10 @@ export type Act =
   | { kind: "person"; name: string; everyMs: number; rejects: number }
   | { kind: "tell"; run: number; text: string }
   | { kind: "cancel"; run: number }
+  /** Goes on in the thread of a run. */
+  | { kind: "continue"; run: number; task: string }
+  /** Reviews what a run left unapplied, after its end. */
+  | { kind: "apply"; run: number }
   /** Every minute, until it is removed. */
   | { kind: "schedule"; task: string; forMs: number }
   /** A server ends; another one starts after `forMs`. */
@@ -54,7 +58,8 @@ export function planFor(seed: number): Plan {
   for (let count = upTo(6); count > 0; count -= 1)
     add({ kind: "tell", run: upTo(runs), text: `message ${seed}.${count}` });
   if (draw() < 0.2) add({ kind: "cancel", run: upTo(runs) });
-  if (draw() < 0.25) add({ kind: "schedule", task: `task ${seed}.schedule`, forMs: 70_000 + upTo(120_000) });
+  // Long enough for two due times. Such a world takes as much work as five others.
+  if (draw() < 0.12) add({ kind: "schedule", task: `task ${seed}.schedule`, forMs: 130_000 + upTo(30_000) });
   if (proposes && draw() < 0.8) add({ kind: "stop in a review", forMs: 6000 + upTo(20_000) }, 3000);
   for (let count = upTo(7); count > 0; count -= 1) {
     const [server, forMs] = [upTo(servers), upTo(20_000)];
@@ -63,6 +68,14 @@ export function planFor(seed: number): Plan {
     else if (kind === "full disk" || kind === "receiver down") add({ kind, forMs });
     else add({ kind, server, forMs });
   }
+  // With numbers of their own, so that the other acts of a seed stay.
+  const more = generator(seed, 3);
+  const later = (act: Act): void => void acts.push({ ...act, at: Math.floor(more() * SPAN) });
+  const anyRun = (): number => Math.floor(more() * runs);
+  if (more() < 0.5)
+    later({ kind: "continue", run: anyRun(), task: `${proposes ? "propose" : "task"} ${seed}.more` });
+  for (let count = proposes ? Math.floor(more() * 3) : 0; count > 0; count -= 1)
+    later({ kind: "apply", run: anyRun() });
   return { servers, acts };
 }
 

@@ -1,16 +1,10 @@
 /** A world: servers that share one database, the threads of their agents, and what happens outside. */
 import type { Agent } from "../../src/agent/agent.ts";
-import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
-import { StateBackend } from "../../src/backends/stores/state.ts";
-import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { StorageError } from "../../src/core/errors.ts";
 import type { Logger } from "../../src/core/logger.ts";
-import { Courier } from "../../src/runs/courier.ts";
-import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
+import type { News, SendResult } from "../../src/runs/news.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
 import type { Run } from "../../src/runs/run.ts";
-import type { RunService } from "../../src/runs/service.ts";
-import { createRunService } from "../../src/runs/supervisor.ts";
 import type { Checkpoints } from "../../src/runs/thread-ports.ts";
 import { storedRuns } from "../../src/storage/sql/repository.ts";
 import type { Engine } from "../../src/storage/sql/steps.ts";
@@ -19,6 +13,8 @@ import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
+import type { Disturbed } from "./faults.ts";
+import { type OpenServer, openServer } from "./server.ts";
 import { Workspace } from "./workspace.ts";
 import { TOKEN_LIMITS } from "./moves.ts";
 import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
@@ -37,18 +33,16 @@ export interface Agents {
   close(): void;
 }
 
-export interface Server {
+export interface Server extends OpenServer {
   place: Place;
-  service: RunService;
-  courier: Courier;
 }
 
-const ENVIRONMENT = "simulated";
-
-export class World {
+export class World implements Disturbed<Server> {
   readonly draw: () => number;
   readonly workspace: Workspace;
   readonly database: Database;
+  /** That of all servers, which prepares each statement once. */
+  readonly #engine: Engine;
   /** How often each effect took place, by its key. */
   readonly acts = new Map<string, number>();
   /** Accepted news by ID, with the number of questions that each stands for. */
@@ -64,12 +58,12 @@ export class World {
   /** Places of servers that were killed. */
   readonly gone = new Set<string>();
   /** Until then each write fails. */
-  diskFullUntil = 0;
+  #diskFullUntil = 0;
   /** Until then no receiver of news answers. */
-  receiverDownUntil = 0;
+  #receiverDownUntil = 0;
   /** Times of the world until which the storage cannot be reached, or is slow, from a place. */
-  readonly unreachableUntil = new Map<string, number>();
-  readonly slowUntil = new Map<string, number>();
+  readonly #unreachableUntil = new Map<string, number>();
+  readonly #slowUntil = new Map<string, number>();
   #made = 0;
   /** Number of writes, by which servers see that others wrote. */
   #written = 0;
@@ -82,6 +76,7 @@ export class World {
     this.workspace = new Workspace(name);
     this.isOneMachine = draw() < 0.5;
     this.database = emptyDatabase();
+    this.#engine = sqliteEngine(this.database);
     const limit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
     this.agents = agentsOf(this);
     this.tokenLimit = this.agents.isLimited ? limit : Infinity;
@@ -117,57 +112,57 @@ export class World {
     for (const { id } of held) this.#killedAt.set(id, worldTime());
   }
 
-  async close(): Promise<void> {
-    await Promise.all(
-      this.servers.map(async ({ place, service, courier }) =>
-        inPlace(place, async () => {
-          await courier.close();
-          await service.close();
-        }),
-      ),
-    );
+  stop({ place }: Server, forMs: number): void {
+    place.stoppedUntil = worldTime() + forMs;
+  }
+
+  loseConnection({ place }: Server, forMs: number): void {
+    this.#unreachableUntil.set(place.name, worldTime() + forMs);
+  }
+
+  slowStorage({ place }: Server, forMs: number): void {
+    this.#slowUntil.set(place.name, worldTime() + forMs);
+  }
+
+  setClock({ place }: Server, byMs: number): void {
+    place.aheadMs += byMs;
+  }
+
+  fillDisk(forMs: number): void {
+    this.#diskFullUntil = worldTime() + forMs;
+  }
+
+  silenceReceiver(forMs: number): void {
+    this.#receiverDownUntil = worldTime() + forMs;
+  }
+
+  async holderOf(threadId: string): Promise<Server | undefined> {
+    const sql = "SELECT lease_owner FROM runs WHERE thread_id = ? AND lease_owner IS NOT NULL";
+    const { lease_owner: owner = "" } = (this.database.prepare(sql).get(threadId) ?? {}) as {
+      lease_owner?: string;
+    };
+    return this.servers.find(({ place }) => owner.endsWith(`.sim.${place.name}`));
   }
 
   #start(place: Place): Server {
-    const runs = this.#repository(place);
     const log = this.#log(place);
-    const clock = (): number => Date.now();
-    const proposals = new WorkspaceProposals({
-      dir: this.workspace.copies,
-      without: [],
-      maxBytes: 1e8,
-      clock,
-    });
-    const service = createRunService({
-      runs,
-      proposals,
-      agentFor: async (run, _lender, fence) => {
-        if (run.changes === "propose") await proposals.open(run, this.workspace.folder, fence);
-        return this.agents.agentAt(place, run);
-      },
-      checkpoints: async () => this.agents.checkpointsAt(place),
-      tree: async () => new StateBackend({ files: snapshotFiles() }),
-      treeWithThread: async () => StateBackend,
-      searchMemories: async () => ({ hits: [] }),
-      drawing: async () => "",
-      preflight: async () => undefined,
-      environment: ENVIRONMENT,
-      concurrentRuns: 4,
-      crashLimit: 1000,
-      startsSchedules: true,
-      log,
-      clock,
+    const opened = openServer({
+      runs: this.#repository(place),
+      workspace: this.workspace,
+      agentAt: (run) => this.agents.agentAt(place, run),
+      checkpoints: this.agents.checkpointsAt(place),
+      send: (news) => this.#deliver(news),
+      clock: () => Date.now(),
       timing: { pollMs: 500, heartbeatMs: 1000, leaseMs: 4500 },
+      log,
     });
-    const send = async (news: News): Promise<SendResult> => this.#deliver(news);
-    const channels = [{ target: "hook", types: NEWS_TYPES, send }];
-    const courier = new Courier({ news: runs.news, channels, environment: ENVIRONMENT, clock, log });
-    return { place, service, courier };
+    return { place, ...opened };
   }
 
   async #deliver(news: News): Promise<SendResult> {
     await later(this.draw() * 200);
-    if (worldTime() < this.receiverDownUntil) return { ok: false, problem: "no answer", isUnreachable: true };
+    if (worldTime() < this.#receiverDownUntil)
+      return { ok: false, problem: "no answer", isUnreachable: true };
     this.received.set(news.id, Math.max(this.received.get(news.id) ?? 0, news.questions ?? 1));
     await later(this.draw() * 200);
     return { ok: true };
@@ -175,19 +170,19 @@ export class World {
 
   /** The real port over the shared database, whose transactions come late, fail or never answer. */
   #repository(place: Place): RunRepository {
-    const real = sqliteEngine(this.database);
+    const real = this.#engine;
     const carryOut = async <T>(kind: "read" | "write", work: () => Promise<T>): Promise<T> => {
-      const isSlow = worldTime() < (this.slowUntil.get(place.name) ?? 0);
+      const isSlow = worldTime() < (this.#slowUntil.get(place.name) ?? 0);
       await later(isSlow && kind === "write" ? this.draw() * 3000 : 0);
-      if (worldTime() < (this.unreachableUntil.get(place.name) ?? 0))
+      if (worldTime() < (this.#unreachableUntil.get(place.name) ?? 0))
         throw new StorageError("storage_io", "The connection to the storage is lost.");
-      if (kind === "write" && worldTime() < this.diskFullUntil)
+      if (kind === "write" && worldTime() < this.#diskFullUntil)
         throw new StorageError("storage_full", "The disk is full.");
       const result = await work();
       if (kind === "write") this.#written += 1;
       await later();
       // The transaction was carried out, and its caller does not know.
-      if (worldTime() < (this.unreachableUntil.get(place.name) ?? 0))
+      if (worldTime() < (this.#unreachableUntil.get(place.name) ?? 0))
         throw new StorageError("storage_io", "The connection to the storage is lost.");
       return result;
     };

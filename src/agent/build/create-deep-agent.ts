@@ -362,7 +362,7 @@ function goalOf({ criteria, rounds = 5, model }: GoalOptions, params: DeepAgentP
     // Each parameter is named here: one that adds other tools must not reach the judge.
     ...defined({ fallbackModels, backend, store, cache, summarization, promptCaching, log, debug }),
     ...defined({ permissions, limits: params.limits, recursionLimit: params.recursionLimit }),
-    ...defined({ model: params.model }),
+    ...defined({ model: params.model, instructions: params.instructions }),
     filesystem: { ...sizes, tools: ["ls", "read_file", "glob", "grep"] },
     todos: false,
   };

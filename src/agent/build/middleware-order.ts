@@ -12,6 +12,7 @@ import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
 import { debugMiddleware } from "../layers/debug.ts";
 import { filesystemMiddleware } from "../layers/filesystem.ts";
 import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
+import { instructionsMiddleware } from "../layers/instructions.ts";
 import { memoryMiddleware } from "../layers/memory.ts";
 import { patchToolCallsMiddleware } from "../layers/patch-tool-calls.ts";
 import { goalMiddleware, subagentMiddleware, todoListMiddleware } from "../layers/planning.ts";
@@ -32,6 +33,7 @@ export function mainStack(params: DeepAgentParams, subagents: Described): Middle
   const room = listRooms(params.limits, params.skills, subagents);
   const defaults = [
     ...ownTools(params),
+    ...instructions(params),
     ...(memory.length > 0 ? [memoryMiddleware(backend, memory, log)] : []),
     ...listing(params),
     ...skills(params, params.skills, room.skills),
@@ -47,6 +49,7 @@ export function subagentStack(spec: SubAgent, params: DeepAgentParams, subagents
   const room = listRooms(params.limits, spec.skills, subagents);
   const defaults = [
     ...ownTools(params, spec.webTools),
+    ...instructions(params),
     ...filesAndDelegation(params, subagents, room.subagents),
     ...context(params),
     ...skills(params, spec.skills, room.skills),
@@ -81,6 +84,9 @@ function listing({ hints = {}, backend = StateBackend, log = silentLogger }: Dee
   const { workspace: path, listing: isOn = true } = hints;
   return path !== undefined && isOn ? [workspaceMiddleware(backend, path, log)] : [];
 }
+
+const instructions = ({ instructions: own, backend = StateBackend, log = silentLogger }: DeepAgentParams) =>
+  own ? [instructionsMiddleware(backend, own, log)] : [];
 
 /** The layers that add tools by themselves. `webTools`: those for the web, if not all. */
 function ownTools(params: DeepAgentParams, webTools?: SubAgent["webTools"]): Middleware[] {

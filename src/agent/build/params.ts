@@ -20,6 +20,7 @@ import type { GoalState } from "../contracts/goal.ts";
 import type { ResponseFormat } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
+import type { InstructionOptions } from "../layers/instruction-files.ts";
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
 import type { DelegationOptions } from "../layers/planning.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
@@ -144,6 +145,11 @@ export interface DeepAgentParams<
   model?: ModelSource;
   /** Called in this order when a model cannot answer; subagents fall back on them too. */
   fallbackModels?: readonly ModelSource[];
+  /**
+   * Where the files with the project's instructions are, such as `{ folder: "/workspace" }`: AGENTS.md, otherwise
+   * CLAUDE.md and others. The agent, its subagents and the judge of a goal follow them. Default: none are read.
+   */
+  instructions?: InstructionOptions;
   /** `AGENTS.md` files shown in the system prompt, as paths of the backend. */
   memory?: readonly string[];
   /** Folders of skills, as paths of the backend; of two skills with one name the later counts. */

@@ -26,7 +26,7 @@ import type { CompiledSubAgent, DeepAgentParams, GoalOptions, Hints, SubAgent } 
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
   const params = readOptions("createDeepAgent", given, PARAMS);
   const { subagents, limits, filesystem, summarization, delegation, generalPurpose, web } = params;
-  const { toolsOnDemand, goal, hints } = params;
+  const { toolsOnDemand, goal, hints, instructions } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
   return {
     ...params,
@@ -50,6 +50,14 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
     }),
     ...(web !== undefined && { web: readWeb(web) }),
     ...(goal && { goal: readGoal(goal) }),
+    ...(instructions && {
+      instructions: readOptions("instructions", instructions, {
+        folder: "a text",
+        repository: "a plain object",
+        home: "a plain object",
+        isPrivate: "a function",
+      }),
+    }),
     ...(hints && { hints: readOptions("hints", hints, HINTS) }),
     ...(toolsOnDemand && {
       toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, {
@@ -157,6 +165,7 @@ const isText = (value: unknown): boolean => typeof value === "string" && value.t
 const PARAMS: OptionTable<DeepAgentParams> = {
   model: "anything",
   fallbackModels: "a list",
+  instructions: "a plain object",
   memory: "a list of non-empty texts",
   skills: "a list of non-empty texts",
   promptCaching: "true or false",

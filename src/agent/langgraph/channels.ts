@@ -14,6 +14,7 @@ import type { Todo } from "../../tools/tool.ts";
 import { COMPACTION } from "../compaction/compacted-view.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import type { AgentState, FilesState, TextsByName } from "../contracts/state.ts";
+import { INSTRUCTIONS, LATER_INSTRUCTIONS } from "../layers/instructions.ts";
 import { REFUSED_MEDIA } from "../layers/patch-tool-calls.ts";
 import { LOADED_TOOLS } from "../layers/tools-on-demand.ts";
 import { callsOf, foldMessages, isReply, isResult } from "../messages/messages.ts";
@@ -49,6 +50,8 @@ export const INTERNAL_CHANNELS: ReadonlySet<unknown> = new Set([
   COMPACTION,
   REFUSED_MEDIA,
   LOADED_TOOLS,
+  INSTRUCTIONS,
+  LATER_INSTRUCTIONS,
 ]);
 
 /** Changes of the state by merged files and the notes about them, as far as there are any. */
@@ -175,6 +178,7 @@ const ISOLATED = new Set([
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA, LOADED_TOOLS];
+  keys.push(INSTRUCTIONS, LATER_INSTRUCTIONS);
   return defined(Object.fromEntries(keys.map((key) => [key, state[key]])));
 }
 

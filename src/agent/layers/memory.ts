@@ -56,8 +56,8 @@ export const memoryMiddleware = (
       .filter(([, text]) => text.trim() !== "")
       .map(([path, text]) => `${asMaterial(oneLine(path, 1024))}\n${asMaterial(text.trim())}`);
     const body = files.length === 0 ? "(no memory yet)" : files.join("\n\n");
-    const closingPrompt = `<agent_memory>\n${body}\n</agent_memory>\n\n${guidelines}`;
-    return next({ ...request, closingPrompt });
+    const memory = `<agent_memory>\n${body}\n</agent_memory>\n\n${guidelines}`;
+    return next({ ...request, closingPrompt: [request.closingPrompt ?? [], memory].flat().join("\n\n") });
   },
 });
 

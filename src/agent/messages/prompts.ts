@@ -21,8 +21,7 @@ For work of three steps or more, keep a list with \`write_todos\`. Write it befo
 export const SUBAGENT_PROMPT = `## Delegating
 Use \`task\` for parts that need much reading or many steps and whose result fits into a short report; not for a single lookup or a small edit. Start independent tasks together in one reply; they run at the same time. Check a report before you rely on it.`;
 
-/** The subagent that needs no configuration. */
-export const GENERAL_PURPOSE = "general-purpose";
+export { GENERAL_PURPOSE } from "../../tools/tool.ts";
 
 export const GENERAL_PURPOSE_DESCRIPTION =
   "Research or any other task of several steps, with the same tools.";

@@ -1,6 +1,7 @@
 /** Checks the subagents and skills that files of the workspace and of the operator describe. */
 import type { AgentFile, ToolOffer } from "../../agent/build/agent-files.ts";
 import { chooseTools } from "../../agent/build/agent-files.ts";
+import { InstructionReader } from "../../agent/layers/instruction-files.ts";
 import {
   notingFiles,
   MOST_READ,
@@ -21,6 +22,7 @@ import type { Config } from "../../config/schema.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { counted } from "../../tools/format.ts";
 import { listedTypes } from "../../tools/task.ts";
+import { instructionPlaces } from "../instructions.ts";
 import { SKILLS_MOUNT } from "../settings.ts";
 import type { Check } from "./check.ts";
 
@@ -63,6 +65,20 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
     ...notices.map((text) => ({ name: "Subagent", ok: true, text })),
     ...(await checkPrompt(config, files)),
   ];
+}
+
+/** Files with instructions that a run of the person at this machine follows, and those that it passes over. */
+export async function checkInstructions(config: Config, env: Environment): Promise<Check[]> {
+  const owner = OWNER;
+  const places = instructionPlaces(config, owner, env["HOME"]);
+  if (places === undefined || folderProblem(config.workspace ?? "") !== undefined) return [];
+  const { files, notes, rules } = await new InstructionReader(
+    places,
+    new FileTree(config).mounts(owner),
+  ).start();
+  const more = rules.length === 0 ? [] : [`${rules.length} more with the files that they are about`];
+  const text = [...files, ...more, ...notes].join("\n");
+  return text === "" ? [] : [{ name: "Instructions", ok: true, text }];
 }
 
 async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise<Check[]> {

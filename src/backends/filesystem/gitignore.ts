@@ -36,6 +36,11 @@ export class GitignoreRules {
     return this.#rules.length === 0 && this.#above === undefined;
   }
 
+  /** True for a path below the directory. */
+  covers(path: string): boolean {
+    return this.#directory === "" || path.startsWith(`${this.#directory}/`);
+  }
+
   /** True if a path below the directory is excluded. Its parents must not be. Both are relative to the same folder. */
   exclude(path: string, isDirectory: boolean): boolean {
     const below = this.#directory === "" ? path : path.slice(this.#directory.length + 1);

@@ -1,12 +1,12 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { linkStatsAt, statsAt } from "../../core/stats.ts";
 import { oneLine } from "../../core/text.ts";
-import { directoryNotFound } from "../errors.ts";
+import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import {
@@ -18,13 +18,25 @@ import {
   programPath,
   readableTops,
   splitWords,
+  unattended,
 } from "./environment.ts";
 import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
-import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
+import { commandNotes } from "./command-notes.ts";
+import { MemoryWatch } from "./memory-watch.ts";
+import { CommandCgroup, systemCallFilter } from "./process-limits.ts";
+import { ProcessRunner } from "./process-runner.ts";
+import { type NamespaceEntry, RunNamespace } from "./run-namespace.ts";
 import { programFolders } from "./program-folders.ts";
-import { type Launch, type ShellLimits, SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
-import { StarterGuards, refusalNote } from "./starter-guard.ts";
+import {
+  type Launch,
+  type LaunchOptions,
+  type ShellLimits,
+  SHELL,
+  SHELL_LIMITS,
+  ShellBackend,
+} from "./shell-backend.ts";
+import { StarterGuards } from "./starter-guard.ts";
 
 /** The view and the limits of a command in the sandbox. */
 interface SandboxShape {
@@ -40,14 +52,18 @@ interface SandboxShape {
   /** Paths of this machine that cannot be changed in any mount. */
   fixed: readonly string[];
   env: Readonly<Record<string, string>>;
-  /** Bytes of memory of one process. */
-  memory: number;
   /** Processes and threads at one time. The kernel exempts root from this limit: see `ProcessCgroup`. */
   processes: number;
   /** Bytes of `/tmp`, and of `/dev/shm`. */
   scratch: number;
   /** True if this Bubblewrap limits scratch space and forbids nested user namespaces (0.8 and later). */
   hasSizeLimits: boolean;
+}
+
+/** The result of a trial besides the version. */
+interface FoundSandbox extends Pick<SandboxShape, "hasSizeLimits"> {
+  /** True if commands can share the namespaces of their run. */
+  isShared: boolean;
 }
 
 /** The files of `/etc` that programs need. The others are left out because they name users, hosts and secrets. */
@@ -62,33 +78,41 @@ const MACHINE_FACTS = splitWords(`
   acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list
 `).map((name) => `/proc/${name}`);
 
-/** Sets the limits, changes to the directory, and executes the command. */
+/** Sets limits, changes to the directory, and executes the command. */
 const START = [
   "ulimit -c 0",
-  'ulimit -d "$1"',
-  'ulimit -v "$2"',
-  '{ ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null',
-  'cd -- "$4" || exit 1',
-  'exec "$5" -c "$6"',
+  '{ ulimit -u "$1" || ulimit -p "$1"; } 2>/dev/null',
+  'cd -- "$2" || exit 1',
+  'shift 2; exec "$@"',
 ].join("\n");
 
 /**
  * Makes the call for a command in its own file system, with only the programs of this machine and the folders of
- * `shape`. The command has no network and no capabilities, its system calls are filtered, it sees only its own
- * processes, and it ends with its parent. The command line reveals nothing about this machine, because commands can
- * read it. `inputs` are on the descriptors 3 and 4.
+ * `shape`. The command has no network and no capabilities, its system calls are filtered, and it sees only its own
+ * processes. The command line reveals nothing about this machine, because commands can read it. `inputs` are on the
+ * descriptors 3 and 4. `entry`: it shares the namespaces of its run; with `keepsPrograms`, an input shows if a process of the
+ * sandbox lives. Otherwise its processes end with it.
  */
-function bubblewrapCall(shape: SandboxShape, command: string, cwd: string) {
-  const { memory, processes, writable, shownAt, repositories, readOnly, env } = shape;
+function bubblewrapCall(
+  shape: SandboxShape,
+  command: string,
+  cwd: string,
+  {
+    entry,
+    keepsPrograms = false,
+    isCounted = false,
+  }: { entry?: NamespaceEntry | undefined; keepsPrograms?: boolean; isCounted?: boolean } = {},
+) {
+  const { processes, writable, shownAt, repositories, readOnly, env } = shape;
+  const own = entry === undefined ? "--unshare-all --hostname sandbox" : "--unshare-pid --unshare-cgroup-try";
   const local = linkStatsAt(LOCAL_PROGRAMS)?.isDirectory() === true ? [LOCAL_PROGRAMS] : [];
   const filter = systemCallFilter();
   const settings = [
-    splitWords(
-      "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv",
-    ),
+    splitWords(`--unshare-user ${own} --new-session --cap-drop ALL --clearenv`),
+    keepsPrograms ? ["--sync-fd", filter === undefined ? "4" : "5"] : ["--die-with-parent"],
     shape.hasSizeLimits ? ["--disable-userns"] : [],
     // Not as root: programs expect more of root than it can do there.
-    process.getuid?.() === 0 ? ["--uid", "1000", "--gid", "1000"] : [],
+    ["--uid", String(process.getuid?.() || 1000), "--gid", String(process.getgid?.() || 1000)],
     SYSTEM_FOLDERS.filter((path) => existsSync(path)).flatMap((path) =>
       lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path],
     ),
@@ -96,8 +120,9 @@ function bubblewrapCall(shape: SandboxShape, command: string, cwd: string) {
     SYSTEM_FILES.flatMap((path) => ["--ro-bind-try", path, path]),
     ["--proc", "/proc", "--dev", "/dev"],
     MACHINE_FACTS.flatMap((path) => cover(path, path)),
-    scratch("/tmp", shape),
-    scratch("/dev/shm", shape),
+    ["/tmp", "/dev/shm"].flatMap((path) =>
+      entry === undefined ? scratch(path, shape) : ["--bind", join(entry.folder, basename(path)), path],
+    ),
     readOnly.flatMap(({ folder, at }) => ["--ro-bind-try", folder, at]),
     [writable, ...repositories].flatMap(({ folder, at }) => ["--bind", folder, at]),
     shownAt === writable.at ? [] : ["--symlink", writable.at, shownAt],
@@ -105,16 +130,17 @@ function bubblewrapCall(shape: SandboxShape, command: string, cwd: string) {
     // If the server runs as root, the settings of the kernel would be writable.
     ["/proc", "/dev", ...local, "/"].flatMap((path) => ["--remount-ro", path]),
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
-    ["--chdir", "/"],
+    ["--chdir", isCounted ? cwd : "/"],
     filter === undefined ? [] : ["--seccomp", "4"],
   ].flat();
-  // Several runtimes reserve far more address space than the memory they use.
-  const limits = [kibibytes(memory), kibibytes(memory * 16), String(processes)];
+  // A control group counts the processes, so that no shell has to set the limit inside.
+  const limits = ["/bin/sh", "-c", START, "sh", String(processes), cwd];
   return {
-    args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", ...limits, cwd, SHELL, command],
+    args: ["--args", "3", "--", ...(isCounted ? [] : limits), SHELL, "-c", command],
     inputs: [
       Buffer.from(settings.map((text) => `${text}\0`).join("")),
       ...(filter === undefined ? [] : [filter]),
+      ...(keepsPrograms ? [new Uint8Array()] : []),
     ],
   };
 }
@@ -158,13 +184,10 @@ function cover(path: string, at: string): string[] {
   return stats.isDirectory() ? ["--tmpfs", at, "--remount-ro", at] : ["--ro-bind", "/dev/null", at];
 }
 
-const kibibytes = (bytes: number): string => String(Math.floor(bytes / 1024));
-
-const scratch = (path: string, { hasSizeLimits, scratch }: SandboxShape): string[] => [
-  ...(hasSizeLimits ? ["--size", String(scratch)] : []),
-  "--tmpfs",
-  path,
-];
+const scratch = (
+  path: string,
+  { hasSizeLimits, scratch }: Pick<SandboxShape, "hasSizeLimits" | "scratch">,
+): string[] => [...(hasSizeLimits ? ["--size", String(scratch)] : []), "--tmpfs", path];
 
 /** The folders of a search path that the sandbox can see. */
 export function visiblePath(path: string, readOnly: readonly SandboxMount[]): string {
@@ -196,14 +219,16 @@ export interface BubblewrapOptions
   repository?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
-  /** MiB of memory of one process. Default 2048. */
+  /** True if the person's Git signs commits. Commands cannot, and a note below their output says so. Default false. */
+  signs?: boolean;
+  /** MiB of memory that all commands together really use. Default 4096. */
   memoryMb?: number;
   /**
    * Processes and threads of one command. For a server that runs as root, of all commands together, because a control
    * group has to count them. Default 512.
    */
   maxProcesses?: number;
-  /** MiB that fit into `/tmp`. Default 512. */
+  /** MiB that fit into `/tmp`, which all commands share, as they share their home and network. Default 512. */
   scratchMb?: number;
   /** Name or path of the program. Default `bwrap`. */
   bwrap?: string;
@@ -219,6 +244,7 @@ const BUBBLEWRAP_OPTIONS: OptionTable<BubblewrapOptions> = {
   protectsStarters: "true or false",
   repository: "true or false",
   env: "a plain object of texts",
+  signs: "true or false",
   memoryMb: "a number",
   maxProcesses: "a number",
   scratchMb: "a number",
@@ -236,17 +262,13 @@ const MIB = 1024 * 1024;
  * whether this machine can do that.
  */
 export class BubblewrapBackend extends ShellBackend {
-  /** Made with the first command; `null` if there can be none. */
-  #cgroup: ProcessCgroup | null | undefined;
-  readonly #guards: StarterGuards | undefined;
+  readonly #launcher: CommandLauncher;
 
-  constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
+  /** `found`: the result of a trial. */
+  constructor(options: BubblewrapOptions, found: FoundSandbox) {
     const { rootDir, maxFileSizeMb, respectGitignore = false, hidden = [] } = options;
-    const shape = sandboxShape(options, hasSizeLimits);
-    const { folder } = shape.writable;
-    const repositories = shape.repositories.map((mount) => mount.folder);
-    const isGuarded = options.protectsStarters === true || repositories.length > 0;
-    const guards = isGuarded ? new StarterGuards(folder, repositories) : undefined;
+    const launcher = new CommandLauncher(options, found);
+    const { guards } = launcher;
     super(
       { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb },
       {
@@ -256,53 +278,119 @@ export class BubblewrapBackend extends ShellBackend {
         facts: {
           directory: options.mountPath ?? "/workspace",
           network: false,
-          endsLeftovers: true,
+          endsLeftovers: !found.isShared,
           ...readableTops(options.readOnly ?? []),
         },
         // Bubblewrap ends at once when asked, and kills the command, so patience would be useless.
         patience: 0,
-        launch: (command, call) => {
-          const valid = validatePath(call.cwd ?? "/");
-          if (!valid.ok) return { error: valid.error, code: valid.code };
-          if (statsAt(folder) === undefined) return directoryNotFound("/");
-          const env = { ...shape.env, ...call.env };
-          // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
-          if (Object.entries(env).some((pair) => pair.join("").includes("\0")))
-            return { code: "unsupported", error: "An environment variable contains a NUL character." };
-          const guard = guards?.begin(call.approved === true);
-          if (guard !== undefined && "error" in guard) return guard;
-          const { fixed = [], empty = [], release } = guard ?? {};
-          const guarded = {
-            ...shape,
-            env,
-            fixed: [...shape.fixed, ...fixed],
-            hidden: [...shape.hidden, ...empty],
-          };
-          const started: Launch = {
-            file: programPath(options.bwrap ?? "bwrap"),
-            ...bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path)),
-            // Commands can read the environment of Bubblewrap, so it is empty.
-            env: {},
-            cwd: "/",
-            ...(release === undefined ? {} : { onGone: release, explain: refusalNote }),
-          };
-          // The kernel counts the processes of other users than root.
-          if (process.getuid?.() !== 0) return started;
-          this.#cgroup ??= ProcessCgroup.make(shape.processes) ?? null;
-          if (this.#cgroup === null) return started;
-          const join = 'echo $$ > "$0" || exit 126; exec "$@"';
-          const args = ["-c", join, this.#cgroup.membersFile, started.file, ...started.args];
-          return { ...started, file: "/bin/sh", args };
-        },
+        launch: (...call) => launcher.launch(...call),
         ...(guards === undefined ? {} : { approvalReason: () => guards.problem() }),
       },
     );
-    this.#guards = guards;
+    this.#launcher = launcher;
   }
 
   override async close(): Promise<void> {
     await super.close();
-    this.#guards?.close();
+    await this.#launcher.close();
+  }
+}
+
+/** Describes the process of each command, and holds the shared parts of a run. */
+class CommandLauncher {
+  readonly guards: StarterGuards | undefined;
+  readonly #options: BubblewrapOptions;
+  readonly #shape: SandboxShape;
+  readonly #namespace: RunNamespace | undefined;
+  /** Made with the first command; `null` if there can be none. */
+  #cgroup: CommandCgroup | null | undefined;
+  #watch: MemoryWatch | undefined;
+
+  constructor(options: BubblewrapOptions, found: FoundSandbox) {
+    this.#options = options;
+    const shape = sandboxShape(options, found.hasSizeLimits);
+    this.#shape = shape;
+    const repositories = shape.repositories.map((mount) => mount.folder);
+    const isGuarded = options.protectsStarters === true || repositories.length > 0;
+    this.guards = isGuarded ? new StarterGuards(shape.writable.folder, repositories) : undefined;
+    if (found.isShared)
+      this.#namespace = new RunNamespace(options.bwrap ?? "bwrap", (path) => scratch(path, shape));
+  }
+
+  async launch(
+    command: string,
+    call: LaunchOptions,
+    runner: ProcessRunner,
+  ): Promise<Launch | BackendFailure> {
+    const shape = this.#shape;
+    const valid = validatePath(call.cwd ?? "/");
+    if (!valid.ok) return { error: valid.error, code: valid.code };
+    if (statsAt(shape.writable.folder) === undefined) return directoryNotFound("/");
+    const env = { ...shape.env, ...call.env };
+    // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
+    if (Object.entries(env).some((pair) => pair.join("").includes("\0")))
+      return { code: "unsupported", error: "An environment variable contains a NUL character." };
+    const entry = await this.#namespace?.enter(runner);
+    const guard = this.guards?.begin(call.approved === true);
+    if (guard !== undefined && "error" in guard) return guard;
+    const { fixed = [], empty = [], release } = guard ?? {};
+    const guarded = {
+      ...shape,
+      env,
+      fixed: [...shape.fixed, ...fixed],
+      hidden: [...shape.hidden, ...empty],
+    };
+    const keepsPrograms = entry !== undefined && call.keepPrograms === true;
+    const memory = this.#limitMemory(runner);
+    const inside = { entry, keepsPrograms, isCounted: this.#cgroup?.limits.has("pids") === true };
+    const { args, inputs } = bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path), inside);
+    const program = programPath(this.#options.bwrap ?? "bwrap");
+    const joining = this.#cgroup?.membersFiles ?? [];
+    // Joins the groups that the first arguments name, and starts the program after `--`.
+    const join =
+      'ulimit -c 0; while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"';
+    const first = ["/bin/sh", "-c", join, "sh", ...joining, "--"];
+    const words = [...(joining.length === 0 ? [] : first), ...(entry?.launcher ?? []), program, ...args];
+    const [file = program, ...further] = words;
+    const before = memory.kills();
+    const facts = { command, isGuarded: guard !== undefined, signs: this.#options.signs === true };
+    return {
+      file,
+      args: further,
+      inputs,
+      keepsPrograms,
+      showsLife: keepsPrograms,
+      // Commands can read the environment of Bubblewrap, so it is empty.
+      env: {},
+      cwd: "/",
+      ...(release === undefined ? {} : { onGone: release }),
+      explain: ({ output }) =>
+        commandNotes(output, {
+          ...facts,
+          isNew: entry?.isReplacement === true,
+          memoryMb: memory.kills() > before ? memory.megabytes : undefined,
+          scratchMb: shape.scratch / MIB,
+        }),
+    };
+  }
+
+  /** Limits the memory of all commands together, by the kernel or by looking at their processes. */
+  #limitMemory(runner: ProcessRunner) {
+    const megabytes = this.#options.memoryMb ?? 4096;
+    // The kernel counts the processes of other users than root. Bubblewrap itself has four.
+    const pids = process.getuid?.() === 0 ? { pids: this.#shape.processes + 4 } : {};
+    this.#cgroup ??= CommandCgroup.make({ ...pids, memory: megabytes * MIB }) ?? null;
+    if (this.#cgroup?.limits.has("memory") !== true) {
+      this.#watch ??= new MemoryWatch(megabytes * MIB, () => runner.leaders);
+      this.#watch.start();
+    }
+    const kills = (): number => this.#watch?.kills ?? this.#cgroup?.memoryKills ?? 0;
+    return { megabytes, kills };
+  }
+
+  /** Call it when all commands have ended. */
+  async close(): Promise<void> {
+    this.guards?.close();
     await this.#cgroup?.remove();
     this.#cgroup = undefined;
   }
@@ -317,7 +405,7 @@ export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBu
   const system = mounts.filter(({ at }) => ["/opt", LOCAL_PROGRAMS].some((folder) => isInside(folder, at)));
   const options = { ...rest, readOnly: [...system, ...readOnly] };
   const found = await probeBubblewrap(options);
-  return found.ok ? { ok: true, backend: new BubblewrapBackend(options, found.hasSizeLimits) } : found;
+  return found.ok ? { ok: true, backend: new BubblewrapBackend(options, found) } : found;
 }
 
 /**
@@ -331,7 +419,7 @@ export async function probeBubblewrap(
     timeoutMs = PROBE_TIMEOUT_MS,
     platform = process.platform,
   }: { timeoutMs?: number; platform?: NodeJS.Platform } = {},
-): Promise<{ ok: true; version: string; hasSizeLimits: boolean } | ({ ok: false } & NoSandbox)> {
+): Promise<({ ok: true; version: string } & FoundSandbox) | ({ ok: false } & NoSandbox)> {
   const program = options.bwrap ?? "bwrap";
   if (platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
   const run = (args: readonly string[], inputs: readonly Uint8Array[] = []) =>
@@ -358,7 +446,7 @@ export async function probeBubblewrap(
     const shape = sandboxShape(options, hasSizeLimits);
     const { args, inputs } = bubblewrapCall(shape, "exit 0", shape.writable.at);
     await run(args, inputs);
-    return { ok: true, version, hasSizeLimits };
+    return { ok: true, version, hasSizeLimits, isShared: await canShare(shape, program, timeoutMs) };
   } catch (error) {
     if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
     const said = /bwrap: .*/.exec(errorMessage(error))?.[0] ?? "it ended with an error";
@@ -369,8 +457,25 @@ export async function probeBubblewrap(
   }
 }
 
+/** True if commands can share the namespaces of their run. Otherwise each has its own. */
+async function canShare(shape: SandboxShape, bwrap: string, timeout: number): Promise<boolean> {
+  const runner = new ProcessRunner({ guarded: false, patience: 0 });
+  try {
+    const entry = await new RunNamespace(bwrap, (path) => scratch(path, shape)).enter(runner);
+    if (entry === undefined) return false;
+    const { args, inputs } = bubblewrapCall(shape, "exit 0", shape.writable.at, { entry });
+    const [file = "", ...words] = [...entry.launcher, programPath(bwrap), ...args];
+    await runProgram(file, words, { timeout, cwd: "/", inputs });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await runner.close();
+  }
+}
+
 function sandboxShape(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxShape {
-  const { readOnly = [], hidden = [], memoryMb = 2048, maxProcesses = 512, scratchMb = 512 } = options;
+  const { readOnly = [], hidden = [], maxProcesses = 512, scratchMb = 512 } = options;
   const { LANG = "C.UTF-8" } = process.env;
   const folder = realpathSync.native(resolve(options.rootDir));
   const shownAt = withoutSlash(options.mountPath ?? "/workspace");
@@ -382,18 +487,20 @@ function sandboxShape(options: BubblewrapOptions, hasSizeLimits: boolean): Sandb
     readOnly: [...readOnly, ...(view?.readOnly ?? [])],
     hidden,
     fixed: [],
-    env: {
-      PATH: visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, readOnly),
-      HOME: "/tmp",
-      TMPDIR: "/tmp",
-      LANG,
-      TERM: "dumb",
-      TZ: commandZone(),
-      // The stand-in for the repository lies in another file system than the folder.
-      ...(view?.at === undefined ? {} : { GIT_DISCOVERY_ACROSS_FILESYSTEM: "true" }),
-      ...options.env,
-    },
-    memory: memoryMb * MIB,
+    env: unattended(
+      {
+        PATH: visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, readOnly),
+        HOME: "/tmp",
+        TMPDIR: "/tmp",
+        LANG,
+        TERM: "dumb",
+        TZ: commandZone(),
+        // The stand-in for the repository lies in another file system than the folder.
+        ...(view?.at === undefined ? {} : { GIT_DISCOVERY_ACROSS_FILESYSTEM: "true" }),
+      },
+      options.env ?? {},
+      true,
+    ),
     processes: maxProcesses,
     scratch: scratchMb * MIB,
     hasSizeLimits,

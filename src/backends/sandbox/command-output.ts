@@ -71,6 +71,12 @@ export class CommandOutput {
     this.#tell();
   }
 
+  /** Like `finish`, and reports later output to nobody, but collects it. */
+  mute(): void {
+    this.finish();
+    this.#left = 0;
+  }
+
   /** Like `finish`, and drops later output of a command that has been answered. */
   close(): void {
     this.finish();

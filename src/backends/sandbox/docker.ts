@@ -5,7 +5,7 @@ import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
-import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords } from "./environment.ts";
+import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords, unattended } from "./environment.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
 
@@ -121,7 +121,9 @@ export class DockerSandbox extends BaseSandbox {
 
   async #exec(command: string, options: ExecuteOptions, maxOutputBytes: number): Promise<ExecuteResponse> {
     const mark = randomBytes(12).toString("hex");
-    const env = { TZ: commandZone(), ...this.#options.env, ...options.env, [MARK_NAME]: mark };
+    const isolated = this.commands.network === false;
+    const own = unattended({ TZ: commandZone() }, { ...this.#options.env, ...options.env }, isolated);
+    const env = { ...own, [MARK_NAME]: mark };
     const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
     const args = ["exec", ...this.#user(), ...variables, this.id];
     const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT, signal } = options;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { timeZone } from "../../core/clock.ts";
 import { isExecutable } from "../../core/stats.ts";
+import table from "./command-environment.json" with { type: "json" };
 
 /** The words of a text, for long lists of plain names. */
 export const splitWords = (text: string): string[] => text.trim().split(/\s+/);
@@ -67,6 +68,38 @@ export interface EnvironmentOptions {
 /** The time zone of commands: the server's, with the spelling of its variable `TZ` if that is set. */
 export const commandZone = (): string => process.env["TZ"] || timeZone();
 
+/**
+ * Adds variables and settings of Git by which programs wait for no person: no editor, pager or password prompt. In
+ * `base` they replace existing values, and `env` replaces them. `isolated`: the command has neither a network nor the keys
+ * and programs of a person, so programs do not try again, commits are not signed, and Git LFS keeps its pointers.
+ */
+export function unattended(
+  base: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>>,
+  isolated: boolean,
+): Record<string, string> {
+  const isUsed = (row: { isolated?: boolean }): boolean => isolated || row.isolated !== true;
+  const rows = table.variables.filter(isUsed);
+  const names = new Set(rows.map(({ name }) => name));
+  // Git takes the last of two values.
+  const own = table.git.filter(isUsed).map(({ name, value }) => [name, value]);
+  const given = Array.from({ length: Number(env["GIT_CONFIG_COUNT"]) || 0 }, (_, at) => [
+    env[`GIT_CONFIG_KEY_${at}`] ?? "",
+    env[`GIT_CONFIG_VALUE_${at}`] ?? "",
+  ]);
+  const settings = [...own, ...given].flatMap(([name = "", value = ""], at) => [
+    [`GIT_CONFIG_KEY_${at}`, name],
+    [`GIT_CONFIG_VALUE_${at}`, value],
+  ]);
+  return Object.fromEntries([
+    ...Object.entries(base).filter(([name]) => !names.has(name)),
+    ...rows.flatMap(({ name, value }) => (value === null ? [] : [[name, value]])),
+    ...Object.entries(env),
+    ...settings,
+    ["GIT_CONFIG_COUNT", String(own.length + given.length)],
+  ]);
+}
+
 /** The environment of a command that runs on this machine. */
 export function commandEnvironment({
   env = {},
@@ -80,7 +113,8 @@ export function commandEnvironment({
   const inherited = Object.entries(process.env).flatMap(([name, value]): [string, string][] =>
     value !== undefined && isInherited(name) ? [[name, value]] : [],
   );
-  return { PATH: SYSTEM_PATH, TZ: commandZone(), ...Object.fromEntries(inherited), ...env };
+  const base = { PATH: SYSTEM_PATH, TZ: commandZone(), ...Object.fromEntries(inherited) };
+  return unattended(base, env, false);
 }
 
 /** Compares names with one in which `*` stands for anything. */

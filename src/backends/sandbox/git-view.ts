@@ -73,14 +73,17 @@ function commonFolder(worktree: string, at: string): SandboxMount | undefined {
   }
 }
 
-/** The name and the address that Git writes into commits in this folder, as environment of commands. */
-export async function gitIdentity(folder: string): Promise<Record<string, string>> {
+/** The name and the address that Git writes into commits in this folder, as `env`, and if the person signs commits. */
+export async function gitIdentity(folder: string): Promise<{ env: Record<string, string>; signs: boolean }> {
+  const ask = async (...words: string[]): Promise<string> => {
+    const asked = askGit(folder, ["config", ...words], { timeout: 5000 });
+    return (await asked.catch(() => "")).trim();
+  };
   const env: Record<string, string> = {};
   for (const name of ["name", "email"]) {
-    const asked = askGit(folder, ["config", "--get", `user.${name}`], { timeout: 5000 });
-    const value = (await asked.catch(() => "")).trim();
+    const value = await ask("--get", `user.${name}`);
     if (value === "") continue;
     for (const role of ["AUTHOR", "COMMITTER"]) env[`GIT_${role}_${name.toUpperCase()}`] = value;
   }
-  return env;
+  return { env, signs: (await ask("--type", "bool", "--get", "commit.gpgSign")) === "true" };
 }

@@ -1,54 +1,91 @@
 /** Limits of a command in the sandbox: memory and processes by a cgroup, and its system calls by a filter. */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmdirSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { orElse } from "../../core/errors.ts";
 
 const PREFIX = "deepagent-";
 
-/**
- * A control group that limits the number of processes. It holds for root, too, which the kernel exempts from the
- * limit of processes for a user, even root without privileges.
- */
-export class ProcessCgroup {
-  /** A process that writes its number to this file joins the group, with all processes that it starts later. */
-  readonly membersFile: string;
-  readonly #folder: string;
+type Controller = "pids" | "memory";
 
-  private constructor(folder: string) {
-    this.#folder = folder;
-    this.membersFile = join(folder, "cgroup.procs");
+/**
+ * A control group that limits the processes and the memory of all commands of a run together. The limit of processes
+ * holds for root, too, which the kernel exempts from the limit for a user, even root without privileges.
+ */
+export class CommandCgroup {
+  /** A process that writes its number to these files joins the group, with all processes that it starts later. */
+  readonly membersFiles: readonly string[];
+  readonly limits: ReadonlySet<Controller>;
+  readonly #folders: readonly string[];
+
+  private constructor(folders: ReadonlyMap<Controller, string>) {
+    this.#folders = [...new Set(folders.values())];
+    this.membersFiles = this.#folders.map((folder) => join(folder, "cgroup.procs"));
+    this.limits = new Set(folders.keys());
   }
 
-  /** Returns undefined if this process may not make a group. */
-  static make(maxProcesses: number, parent = cgroupParent()): ProcessCgroup | undefined {
-    if (parent === undefined) return undefined;
-    // The groups of servers that were killed.
-    for (const name of orElse(() => readdirSync(parent), [])) {
-      const pid = name.startsWith(PREFIX) ? /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1] : undefined;
-      if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, name));
+  /** Makes a group with as many of the limits as this process may set. Returns undefined if it may set none. */
+  static make(
+    limits: Partial<Record<Controller, number>>,
+    parentFor: (controller: Controller) => string | undefined = (controller) => cgroupParent(controller),
+  ): CommandCgroup | undefined {
+    const name = `${PREFIX}${process.pid}-${randomBytes(4).toString("hex")}`;
+    const folders = new Map<Controller, string>();
+    for (const controller of ["pids", "memory"] as const) {
+      const parent = parentFor(controller);
+      const limit = limits[controller];
+      if (parent === undefined || limit === undefined) continue;
+      // The groups of servers that were killed.
+      for (const other of orElse(() => readdirSync(parent), [])) {
+        const pid = other.startsWith(PREFIX) ? /^(\d+)-/.exec(other.slice(PREFIX.length))?.[1] : undefined;
+        if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, other));
+      }
+      const folder = join(parent, name);
+      try {
+        mkdirSync(folder, { recursive: true });
+        // Version 1 has another name for the limit of memory.
+        const names = [`${controller}.max`, "memory.limit_in_bytes"].map((each) => join(folder, each));
+        const file = names.find((path) => existsSync(path));
+        if (file === undefined) throw new Error("no such limit");
+        accessSync(join(folder, "cgroup.procs"), constants.W_OK);
+        writeFileSync(file, String(limit));
+        folders.set(controller, folder);
+      } catch {
+        if (![...folders.values()].includes(folder)) removeGroup(folder);
+      }
     }
-    const folder = join(parent, `${PREFIX}${process.pid}-${randomBytes(4).toString("hex")}`);
-    try {
-      mkdirSync(folder);
-      // Bubblewrap itself has four processes.
-      writeFileSync(join(folder, "pids.max"), String(maxProcesses + 4));
-      return new ProcessCgroup(folder);
-    } catch {
-      removeGroup(folder);
-      return undefined;
-    }
+    return folders.size === 0 ? undefined : new CommandCgroup(folders);
+  }
+
+  /** Number of programs that the kernel has ended because the group used too much memory. */
+  get memoryKills(): number {
+    const counts = this.#folders.flatMap((folder) =>
+      ["memory.events", "memory.oom_control"].map((name) => readOrEmpty(join(folder, name))),
+    );
+    return counts.reduce((sum, text) => sum + Number(/^oom_kill (\d+)/m.exec(text)?.[1] ?? 0), 0);
   }
 
   /** Removes the group. Call it after its processes were ended; they may take a moment to go. */
   async remove(): Promise<void> {
-    for (let attempt = 1; !removeGroup(this.#folder) && attempt < 50; attempt += 1) await delay(20);
+    for (let attempt = 1; attempt < 50; attempt += 1) {
+      if (this.#folders.filter((folder) => !removeGroup(folder)).length === 0) return;
+      await delay(20);
+    }
   }
 }
 
-/** Finds the group in which groups that limit processes can be made. `root` is the root of the file system. */
-export function cgroupParent(root = "/"): string | undefined {
+/** Finds the group in which groups with a limit can be made. `root` is the root of the file system. */
+export function cgroupParent(controller: Controller, root = "/"): string | undefined {
   const mount = join(root, "sys/fs/cgroup");
   // The paths of this process's groups by kind. In version 2 the kind is empty.
   const own = new Map(
@@ -59,16 +96,16 @@ export function cgroupParent(root = "/"): string | undefined {
         return kinds === undefined || path === undefined ? [] : kinds.split(",").map((kind) => [kind, path]);
       }),
   );
-  const counting = join(mount, "pids");
-  const inCounting = own.get("pids");
+  const tree = join(mount, controller);
+  const inTree = own.get(controller);
   // In version 1 each kind of group has its own tree, of which a container may see a part.
-  if (inCounting !== undefined)
-    return [join(counting, inCounting), counting].find((folder) => existsSync(join(folder, "cgroup.procs")));
+  if (inTree !== undefined)
+    return [join(tree, inTree), tree].find((folder) => existsSync(join(folder, "cgroup.procs")));
   // In version 2 the parent must hand the limit down, and such a group has no processes itself.
   const folder = resolve(mount, `.${own.get("") ?? "/"}`);
   return [folder, ...(folder === mount ? [] : [dirname(folder)])].find((candidate) => {
     const handedDown = readOrEmpty(join(candidate, "cgroup.subtree_control")).trim().split(" ");
-    return handedDown.includes("pids");
+    return handedDown.includes(controller);
   });
 }
 

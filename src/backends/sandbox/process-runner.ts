@@ -1,10 +1,11 @@
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { readFileSync, readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { runProgram, startChild } from "../../core/child-process.ts";
 import { isDoneWithin } from "../../core/clock.ts";
-import { errorMessage, codeOf } from "../../core/errors.ts";
+import { errorMessage, codeOf, orElse } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../executor.ts";
 import {
   CommandOutput,
@@ -30,6 +31,12 @@ export interface ProcessRequest {
   /** Same as in `ExecuteOptions`. */
   keepBytes?: number | undefined;
   onOutput?: (chunk: string) => void;
+  /**
+   * True if programs that the program leaves behind may continue: their output is kept, too. Default false: it is dropped.
+   */
+  keepsPrograms?: boolean;
+  /** True if the last of `inputs` stays open as long as any process of the program's sandbox lives. */
+  showsLife?: boolean;
   /** Called when the program has ended or could not be started; after it was terminated, when all of its group have. */
   onGone?: () => void;
 }
@@ -37,7 +44,7 @@ export interface ProcessRequest {
 /** `failure`: why the program could not be started. */
 export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: string };
 
-/** Time to wait for the last output of a group that was asked to end. */
+/** Time to wait for the last output of a group that was asked to end, or whose leader has ended. */
 const LAST_WORDS_MS = 200;
 const KILL_MS = 2000;
 
@@ -88,13 +95,22 @@ export class ProcessRunner {
     return group;
   }
 
+  /** Process IDs of the programs that have not ended, to which their descendants belong. */
+  get leaders(): number[] {
+    return [...this.#groups].flatMap(({ id, hasEnded }) => (id === undefined || hasEnded ? [] : [id]));
+  }
+
   /**
-   * Runs a program to its end. On a timeout (in seconds) or an abort, ends its group and returns the output so far,
+   * Runs a program to its end. Calls `onLeft` if it leaves programs behind that may continue. On a timeout (in seconds) or an abort, ends its group and returns the output so far,
    * even if a descendant lives on and holds the output open.
    */
   async run(
     request: ProcessRequest,
-    { timeout, signal }: { timeout: number; signal?: AbortSignal | undefined },
+    {
+      timeout,
+      signal,
+      onLeft,
+    }: { timeout: number; signal?: AbortSignal | undefined; onLeft?: (group: ProcessGroup) => void },
   ): Promise<ExecuteResponse> {
     if (signal?.aborted === true) return { output: "", exitCode: null, truncated: false };
     const running = this.start(request);
@@ -103,7 +119,14 @@ export class ProcessRunner {
     timer.abort();
     if (typeof first !== "string") {
       const { output } = running;
-      if (!("failure" in first)) return { ...written(output), exitCode: first.exitCode };
+      if (!("failure" in first)) {
+        const isLeft = request.keepsPrograms === true && !(await isDoneWithin(LAST_WORDS_MS, running.gone()));
+        if (isLeft) {
+          output.mute();
+          onLeft?.(running);
+        }
+        return { ...written(output), exitCode: first.exitCode };
+      }
       const failure = `Error: The command could not be started: ${first.failure}`;
       return { ...written(output), output: withLine(outputText(output), failure), exitCode: 127 };
     }
@@ -141,6 +164,9 @@ export class ProcessGroup {
   /** Undefined when the program could not be started. */
   readonly id: number | undefined = undefined;
   readonly #owner: GroupOwner;
+  /** Resolves when the sandbox of the program has no process left; undefined if that cannot be seen. */
+  readonly #life: Promise<void> | undefined;
+  #isLifeOver = false;
   #leaderEnded = false;
   #everythingEnded: Promise<void> | undefined;
 
@@ -165,21 +191,45 @@ export class ProcessGroup {
       return;
     }
     this.id = child.pid;
+    const life = request.showsLife === true ? child.stdio[2 + inputs.length] : undefined;
+    const streams = [child.stdout, child.stderr, life];
+    if (life) {
+      this.#life = new Promise((resolve) => life.once("close", resolve)).then(() => {
+        this.#isLifeOver = true;
+        this.forgetIfGone();
+      });
+      if ("resume" in life) life.resume();
+    }
     child.stdout?.on("data", (bytes: Buffer) => this.output.add("stdout", bytes));
     child.stderr?.on("data", (bytes: Buffer) => this.output.add("stderr", bytes));
     this.ended = waitForEnd(child).then((end) => {
       this.output.finish();
       this.#leaderEnded = true;
-      // Output of its remaining descendants is read and dropped.
-      for (const stream of [child.stdout, child.stderr]) {
-        stream?.removeAllListeners("data").resume();
+      for (const stream of streams) {
+        // Output of its remaining descendants is read and dropped.
+        if (request.keepsPrograms !== true && stream && "resume" in stream)
+          stream.removeAllListeners("data").resume();
         // The stream is a socket to the child, which must not keep this process alive.
-        if (stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref();
+        if (stream && "unref" in stream && typeof stream.unref === "function") stream.unref();
       }
       this.forgetIfGone();
       return end;
     });
-    void this.ended.then(() => this.#everythingEnded).then(request.onGone);
+    void Promise.all([this.ended, this.#life])
+      .then(() => this.#everythingEnded)
+      .then(request.onGone);
+  }
+
+  /** True if the program itself has ended. */
+  get hasEnded(): boolean {
+    return this.#leaderEnded;
+  }
+
+  /** Resolves when the program has ended with all programs that it left behind, as far as that can be seen. */
+  async gone(): Promise<void> {
+    await this.ended;
+    if (this.#life !== undefined) return this.#life;
+    while (this.id !== undefined && hasMembers(this.id)) await delay(100, undefined, { ref: false });
   }
 
   /**
@@ -197,7 +247,7 @@ export class ProcessGroup {
   }
 
   forgetIfGone(): void {
-    if (!this.#leaderEnded) return;
+    if (!this.#leaderEnded || (this.#life !== undefined && !this.#isLifeOver)) return;
     if (this.id === undefined || !tryKill(signalTarget(this.id), 0)) this.#owner.forget(this);
   }
 
@@ -231,6 +281,18 @@ function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
     // The process exists but belongs to someone else.
     return codeOf(error) === "EPERM";
   }
+}
+
+/** True if a process of a group works. Those that ended and wait for their parent do not count. */
+function hasMembers(leader: number): boolean {
+  if (!tryKill(signalTarget(leader), 0)) return false;
+  if (process.platform !== "linux") return true;
+  return readdirSync("/proc").some((pid) => {
+    if (!/^\d/.test(pid)) return false;
+    const [, state, group] =
+      /\) (\w) \d+ (\d+) /.exec(orElse(() => readFileSync(`/proc/${pid}/stat`, "utf8"), "")) ?? [];
+    return Number(group) === leader && state !== "Z" && state !== "X";
+  });
 }
 
 const waitForEnd = (child: ChildProcess): Promise<ProcessEnd> =>

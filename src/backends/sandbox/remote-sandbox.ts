@@ -9,7 +9,7 @@ import { memberOf } from "../../core/unknown.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
-import { END_MARKED, MARK_NAME } from "./environment.ts";
+import { END_MARKED, MARK_NAME, unattended } from "./environment.ts";
 import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
 
@@ -144,7 +144,8 @@ export class RemoteSandbox extends BaseSandbox {
     if (signal.aborted) return { output: "", exitCode: null, truncated: false };
     const settled = new AbortController();
     const stopped = stopReason(timeout, signal, settled.signal);
-    const env = { ...this.#options.env, ...options.env, [MARK_NAME]: mark };
+    const own = unattended({}, { ...this.#options.env, ...options.env }, false);
+    const env = { ...own, [MARK_NAME]: mark };
     const entries = Object.entries(env).map(([name, value], at) => [`e${at}`, `${name}=${value}`] as const);
     const variables = { directory: options.cwd ?? "/", command, ...Object.fromEntries(entries) };
     const given = entries.map(([name]) => `"$${name}"`).join(" ");

@@ -3,18 +3,32 @@ import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { validatePath } from "../paths.ts";
-import { SYSTEM_PATH, commandZone, readableTops, splitWords, withRealFolders } from "./environment.ts";
+import {
+  SYSTEM_PATH,
+  commandZone,
+  readableTops,
+  splitWords,
+  unattended,
+  withRealFolders,
+} from "./environment.ts";
 import { type BubblewrapOptions, visiblePath } from "./bubblewrap.ts";
+import { commandNotes } from "./command-notes.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
-import { refusalNote } from "./starter-guard.ts";
 import { allPlaces, startingPlaces } from "./starting-places.ts";
 
 /** Folders of `readOnly` are at their own paths. */
 export type SeatbeltOptions = ShellLimits &
   Pick<
     BubblewrapOptions,
-    "rootDir" | "readOnly" | "hidden" | "protectsStarters" | "env" | "respectGitignore" | "maxFileSizeMb"
+    | "rootDir"
+    | "readOnly"
+    | "hidden"
+    | "protectsStarters"
+    | "env"
+    | "signs"
+    | "respectGitignore"
+    | "maxFileSizeMb"
   >;
 
 const PROGRAM = "/usr/bin/sandbox-exec";
@@ -92,7 +106,8 @@ export class SeatbeltBackend extends ShellBackend {
     const usual = profile([]);
     const { LANG = "en_US.UTF-8" } = process.env;
     const path = visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, readOnly);
-    const env = { PATH: path, HOME: rootDir, LANG, TERM: "dumb", TZ: commandZone(), ...options.env };
+    const base = { PATH: path, HOME: rootDir, LANG, TERM: "dumb", TZ: commandZone() };
+    const env = unattended(base, options.env ?? {}, true);
     const files = { rootDir: options.rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
     super(files, {
       ...options,
@@ -112,8 +127,15 @@ export class SeatbeltBackend extends ShellBackend {
           : [];
         const rules = isGuarded ? profile(fixed) : usual;
         const args = seatbeltArguments(rules, withRealFolders(command, readOnly), join(rootDir, valid.path));
-        const explain = isGuarded ? { explain: refusalNote } : {};
-        return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env }, ...explain };
+        const facts = { command, isGuarded, signs: options.signs === true };
+        return {
+          file: PROGRAM,
+          args,
+          cwd: rootDir,
+          env: { ...env, ...call.env },
+          keepsPrograms: call.keepPrograms === true,
+          explain: ({ output }) => commandNotes(output, facts),
+        };
       },
     });
   }

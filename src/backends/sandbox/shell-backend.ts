@@ -27,7 +27,7 @@ import {
 } from "./environment.ts";
 import { type ProcessGroup, type ProcessRequest, ProcessRunner } from "./process-runner.ts";
 
-type StartProcess = (command: string, options: LaunchOptions) => ProcessGroup | BackendFailure;
+type StartProcess = (command: string, options: LaunchOptions) => Promise<ProcessGroup | BackendFailure>;
 
 interface Job {
   info: JobInfo;
@@ -35,6 +35,9 @@ interface Job {
 }
 
 const MAX_RUNNING = 16;
+
+/** Time without a command or a look at a job after which background programs end, in ms: the run waits for a person. */
+const IDLE_MS = 1_800_000;
 
 /** Background jobs as processes of this machine. The owner of the processes ends them. */
 class ProcessJobs implements BackgroundJobs {
@@ -45,28 +48,40 @@ class ProcessJobs implements BackgroundJobs {
     this.#start = start;
   }
 
-  start(command: string, options: LaunchOptions = {}): JobResult {
-    const running = [...this.#jobs.values()].filter(({ info }) => info.exitCode === undefined);
-    if (running.length >= MAX_RUNNING) {
-      return {
-        code: "unsupported",
-        error: `${MAX_RUNNING} background jobs are already running; stop one first`,
-      };
-    }
-    const process = this.#start(command, options);
+  async start(command: string, options: LaunchOptions = {}): Promise<JobResult> {
+    const full: JobResult = {
+      code: "unsupported",
+      error: `${MAX_RUNNING} background jobs are already running; stop one first`,
+    };
+    if (this.#isFull()) return full;
+    const process = await this.#start(command, { ...options, keepPrograms: true });
     if ("error" in process) return process;
+    const job = this.adopt(command, process);
+    if (job !== undefined) return { job };
+    await process.terminate();
+    return full;
+  }
+
+  /** Makes a job of a started command, until all of its programs have ended. Returns undefined if there are too many. */
+  adopt(command: string, process: ProcessGroup): JobInfo | undefined {
+    if (this.#isFull()) return undefined;
     const id = `job_${randomBytes(4).toString("hex")}`;
     const info: JobInfo = { id, command, startedAt: isoTime(systemClock()) };
     this.#jobs.set(id, { info, process });
     const noteEnd = async (): Promise<void> => {
       const end = await process.ended;
-      info.exitCode = end.exitCode;
+      await process.gone();
+      info.exitCode ??= end.exitCode;
       if (!("failure" in end)) return;
       process.output.add("stdout", Buffer.from(`Error: The command could not be started: ${end.failure}`));
       process.output.finish();
     };
     void noteEnd();
-    return { job: { ...info } };
+    return { ...info };
+  }
+
+  #isFull(): boolean {
+    return [...this.#jobs.values()].filter(({ info }) => info.exitCode === undefined).length >= MAX_RUNNING;
   }
 
   list(): JobInfo[] {
@@ -82,6 +97,7 @@ class ProcessJobs implements BackgroundJobs {
     const job = this.#jobs.get(id);
     if (job === undefined) return unknownJob(id);
     await job.process.terminate();
+    job.info.exitCode ??= (await job.process.ended).exitCode;
     return jobResult(job);
   }
 }
@@ -108,13 +124,16 @@ export interface ShellLimits {
 export const SHELL_LIMITS: OptionTable<ShellLimits> = { timeout: "a number", maxOutputBytes: "a number" };
 
 /** The process of a command. */
-export interface Launch extends Pick<ProcessRequest, "file" | "args" | "env" | "cwd" | "inputs" | "onGone"> {
-  /** A line for the model below an output, if there is something to explain. */
-  explain?: (output: string) => string | undefined;
+export interface Launch extends Pick<
+  ProcessRequest,
+  "file" | "args" | "env" | "cwd" | "inputs" | "keepsPrograms" | "showsLife" | "onGone"
+> {
+  /** Lines for the model below an output, if there is something to explain. */
+  explain?: (response: ExecuteResponse) => string | undefined;
 }
 
 /** The options of a call that shape its process. */
-export type LaunchOptions = Pick<ExecuteOptions, "cwd" | "env" | "approved">;
+export type LaunchOptions = Pick<ExecuteOptions, "cwd" | "env" | "approved" | "keepPrograms">;
 
 export interface ShellOptions extends ShellLimits {
   /** Begins the id. */
@@ -122,7 +141,12 @@ export interface ShellOptions extends ShellLimits {
   isolation: BackendCapabilities["isolation"];
   /** Facts for the model besides the limits. */
   facts: CommandFacts;
-  launch(command: string, options: LaunchOptions): Launch | BackendFailure;
+  /** `runner` starts further programs, which end with those of the commands. */
+  launch(
+    command: string,
+    options: LaunchOptions,
+    runner: ProcessRunner,
+  ): Launch | BackendFailure | Promise<Launch | BackendFailure>;
   /** See `SandboxBackend`. */
   approvalReason?: () => string | undefined;
   patience?: number;
@@ -141,6 +165,9 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
   readonly commands: CommandFacts;
   readonly #options: ShellOptions;
   readonly #runner: ProcessRunner;
+  readonly #adopt: (command: string, group: ProcessGroup) => JobInfo | undefined;
+  #executing = 0;
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(files: FilesystemOptions, options: ShellOptions) {
     super(files);
@@ -148,27 +175,59 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     this.id = `${options.name}-${randomBytes(8).toString("hex")}`;
     this.#options = options;
     this.#runner = new ProcessRunner({ ...options, guarded: true });
-    this.jobs = new ProcessJobs((command, call) => {
-      const launch = this.#launch(command, call);
+    const jobs = new ProcessJobs(async (command, call) => {
+      const launch = await this.#launch(command, call);
       return "error" in launch
         ? launch
         : this.#runner.start({ ...launch, maxOutputBytes: this.#outputBytes });
     });
+    this.#adopt = (command, group) => jobs.adopt(command, group);
+    this.jobs = {
+      start: (...args) => this.#use(() => jobs.start(...args)),
+      list: () => this.#use(() => jobs.list()),
+      read: (id) => this.#use(() => jobs.read(id)),
+      stop: (id) => this.#use(() => jobs.stop(id)),
+    };
     const [timeout, outputBytes] = [this.#timeout(undefined), this.#outputBytes];
     this.commands = { ...options.facts, timeout, outputBytes };
   }
 
-  async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
-    const launch = this.#launch(command, options);
+  execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
+    return this.#use(() => this.#execute(command, options));
+  }
+
+  async #execute(command: string, options: ExecuteOptions): Promise<ExecuteResponse> {
+    const launch = await this.#launch(command, options);
     if ("error" in launch) return { output: `Error: ${launch.error}`, exitCode: 1, truncated: false };
     const { signal, keepBytes } = options;
     const onOutput = (chunk: string): void => options.onOutput?.(chunk);
+    let left: ProcessGroup | undefined;
     const response = await this.#runner.run(
       { ...launch, maxOutputBytes: this.#outputBytes, keepBytes, onOutput },
-      { timeout: this.#timeout(options.timeout), signal },
+      { timeout: this.#timeout(options.timeout), signal, onLeft: (group) => (left = group) },
     );
-    const note = launch.explain?.(response.output);
-    return note === undefined ? response : { ...response, output: withLine(response.output, note) };
+    const job = left && this.#adopt(command, left);
+    if (left !== undefined && job === undefined) await left.terminate();
+    const notes = [
+      launch.explain?.(response),
+      left !== undefined && job === undefined
+        ? `[The programs that this command left running were stopped, because ${MAX_RUNNING} background jobs are running already.]`
+        : undefined,
+    ].filter((note) => note !== undefined);
+    const output = notes.reduce(withLine, response.output);
+    return { ...response, output, ...(job === undefined ? {} : { job }) };
+  }
+
+  /** Ends background programs once nothing has used the shell for long. */
+  async #use<Result>(work: () => Result | Promise<Result>): Promise<Result> {
+    clearTimeout(this.#idle);
+    this.#executing += 1;
+    try {
+      return await work();
+    } finally {
+      this.#executing -= 1;
+      if (this.#executing === 0) this.#idle = setTimeout(() => void this.#runner.close(), IDLE_MS).unref();
+    }
   }
 
   approvalReason(): string | undefined {
@@ -177,6 +236,7 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
 
   /** Ends running commands, background jobs, and processes that commands left behind. */
   close(): Promise<void> {
+    clearTimeout(this.#idle);
     return this.#runner.close();
   }
 
@@ -188,10 +248,10 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     return this.#options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
   }
 
-  #launch(command: string, options: LaunchOptions): Launch | BackendFailure {
+  async #launch(command: string, options: LaunchOptions): Promise<Launch | BackendFailure> {
     if (command.trim() === "") return { code: "unsupported", error: "Command must be a non-empty string." };
     if (command.includes("\0")) return { code: "unsupported", error: "Command contains a NUL character." };
-    return this.#options.launch(command, options);
+    return this.#options.launch(command, options, this.#runner);
   }
 
   #timeout(asked: number | undefined): number {
@@ -229,7 +289,7 @@ export class LocalShellBackend extends ShellBackend {
       name: "local",
       isolation: "none",
       facts: { network: true, ...readableTops(readOnly) },
-      launch: (command, { cwd, env: added }) => {
+      launch: (command, { cwd, env: added, keepPrograms: keepsPrograms = false }) => {
         const isVirtual = options.virtualMode === true;
         const given = cwd ?? (isVirtual ? "/" : rootDir);
         const valid = validatePath(given, { form: isVirtual ? "virtual" : "real" });
@@ -246,6 +306,7 @@ export class LocalShellBackend extends ShellBackend {
           args: ["-c", withRealFolders(command, readOnly)],
           cwd: directory,
           env: { ...env, ...added },
+          keepsPrograms,
         };
       },
     });

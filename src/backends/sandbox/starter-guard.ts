@@ -80,11 +80,3 @@ function linkProblem(root: string, [link]: readonly string[]): string | undefine
   if (link === undefined) return undefined;
   return `${relative(root, link)} can start programs outside the sandbox and has a link on its path, which the sandbox cannot protect. A person must approve each command in this workspace.`;
 }
-
-/** A line for the model with the reason why a guarded command may have failed. */
-export function refusalNote(output: string): string | undefined {
-  const refused =
-    /read-only file system|EROFS|EBUSY|EISDIR|EPERM|device or resource busy|is a directory|operation not permitted/i;
-  if (!refused.test(output)) return undefined;
-  return "[Some files start programs outside the sandbox: Git hooks and settings, and settings of editors and agents. Only a command that a person approved can change them. Ask the person to make that change.]";
-}

@@ -10,7 +10,7 @@ import places from "./starting-places.json" with { type: "json" };
 import { OWN_COMMON_FOLDER, isPlaceholder } from "./placeholders.ts";
 
 interface StartingPlace {
-  /** File or folder in the root of a project. */
+  /** File or folder in the root of a project, or in a folder there such as `.github/hooks`. */
   name: string;
   /** The part of it that starts programs. */
   starts: string;
@@ -26,9 +26,13 @@ export const STARTING_PLACES: readonly StartingPlace[] = [
   ...places.ifPresent.map((place) => ({ ...place, isOptional: true })),
 ];
 
-/** A workspace of VS Code has tasks and settings, under any name. */
-const isStarting = (name: string): boolean =>
-  STARTING_PLACES.some((place) => place.name === name) || name.endsWith(".code-workspace");
+/** True for the path of such a place. A workspace of VS Code has tasks and settings, under any name. */
+const isStarting = (path: string): boolean =>
+  STARTING_PLACES.some(({ name }) => `/${path}`.endsWith(`/${name}`)) || path.endsWith(".code-workspace");
+
+/** What a file of a project starts, by the names on its path. */
+export const startsAt = (path: string): string | undefined =>
+  STARTING_PLACES.find(({ name }) => `/${path}/`.includes(`/${name}/`))?.starts;
 
 /** Absolute paths by the way in which each can be protected. */
 export interface ProtectedPlaces {
@@ -52,7 +56,8 @@ export const allPlaces = ({ existing, missing, withoutCommonFolder, links }: Pro
 /** True if a real path below `root` is one of these places, lies in one, or has the name of one in any folder. */
 export function isStartingPath(root: string, path: string): boolean {
   if (!isInside(root, path)) return false;
-  const isNamed = relative(root, path).split(sep).some(isStarting);
+  const names = relative(root, path).split(sep);
+  const isNamed = names.some((_, index) => isStarting(names.slice(0, index + 1).join("/")));
   return isNamed || allPlaces(startingPlaces(root)).some((place) => isInside(place, path));
 }
 
@@ -77,6 +82,13 @@ export function gitPlaces(folder: string): ProtectedPlaces {
   return search.found;
 }
 
+/** The folders of Git in a workspace: of its repository, of submodules, and of other repositories inside. */
+export function gitFolders(workspace: string): string[] {
+  const root = realPath(workspace);
+  const isOfGit = (folder: string): boolean => relative(root, folder).split(sep).includes(".git");
+  return startingPlaces(root).withoutCommonFolder.filter(isOfGit);
+}
+
 class PlaceSearch {
   readonly found: ProtectedPlaces = { existing: [], missing: [], withoutCommonFolder: [], links: [] };
   readonly #root: string;
@@ -91,7 +103,7 @@ class PlaceSearch {
     for (const { name, isOptional } of STARTING_PLACES) {
       const path = join(this.#root, name);
       if (name === ".git") this.#git(path);
-      else this.#add(path, !isOptional);
+      else this.#add(path, !isOptional && linkStatsAt(dirname(path)) !== undefined);
     }
   }
 
@@ -108,14 +120,19 @@ class PlaceSearch {
         for (const { name } of entries) {
           const path = join(folder, name);
           if (name === ".git") this.#git(path);
-          else if (isStarting(name)) this.#add(path);
+          else if (isStarting(this.#way(path))) this.#add(path);
         }
         // These may also be projects.
         return entries
-          .filter((entry) => entry.isDirectory() && !isStarting(entry.name) && entry.name !== "node_modules")
-          .map(({ name }) => join(folder, name));
+          .filter((entry) => entry.isDirectory() && entry.name !== "node_modules")
+          .map(({ name }) => join(folder, name))
+          .filter((path) => !isStarting(this.#way(path)));
       });
     }
+  }
+
+  #way(path: string): string {
+    return relative(this.#root, path).split(sep).join("/");
   }
 
   /** A repository, or the file that a worktree or a submodule has in its place. */
@@ -207,7 +224,7 @@ function readEntries(folder: string): Dirent[] {
 }
 
 /** The text of a file; empty for everything else, such as a pipe, which would never end. */
-function readFileHead(path: string): string {
+export function readFileHead(path: string): string {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {

@@ -11,7 +11,7 @@ import {
   wanted,
 } from "../../tools/check-answer.ts";
 import type { Answer, Field, PersonAnswer, Question } from "../../tools/request.ts";
-import { addressLines, addressOf, freeAnswer, isJsonWanted } from "../../server/views/request-form.ts";
+import { addressLines, freeAnswer, isJsonWanted } from "../../server/views/request-form.ts";
 import { deadlineText, whoAsks } from "../../server/views/request-words.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { Asker } from "./asker.ts";
@@ -90,8 +90,8 @@ function whoAsksWhat(question: Question, agent: string): string {
 /** Lines that belong to the words: the address with its host first, or all that a tool sent. */
 function moreText(question: Question): string[] {
   if (question.kind === "elicitation" && question.mode === "url") {
-    const url = addressOf(question);
-    return url === undefined ? [`Not a web address: ${question.url}`] : addressLines(url);
+    const address = addressLines(question);
+    return address.length === 0 ? [`Not a web address: ${question.url}`] : address;
   }
   if (question.kind !== "interrupt" || typeof question.value === "string") return [];
   const json = JSON.stringify(question.value, null, 2) ?? "";
@@ -153,7 +153,7 @@ async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal
 async function openedOrNot(question: Question, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
   const { bold, cyan } = asker.colors;
   const choice = (key: string, label: string): string => unbroken(`${bold(cyan(key))} ${label}`);
-  const opened = addressOf(question) === undefined ? [] : [choice("o", "I have opened it")];
+  const opened = addressLines(question).length === 0 ? [] : [choice("o", "I have opened it")];
   const choices = [...opened, choice("d", "decline to answer")];
   for (let isFirst = true; ; isFirst = false) {
     const key = (await asker.key(`${choices.join("  ")} › `, isFirst, elsewhere)).toLowerCase();

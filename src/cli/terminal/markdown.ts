@@ -2,7 +2,7 @@
 import type { Token } from "markdown-it";
 import { showControl } from "../../core/text.ts";
 import { TASK, markdownTokens, targetOf } from "../../server/views/content/markdown.ts";
-import { type Colors, columnsOf, displayWidth, padded } from "./text.ts";
+import { type Colors, columnsOf, displayWidth, padded, wrapText } from "./text.ts";
 
 /** Nobody reads lines that are longer with ease. */
 const MAX_WIDTH = 100;
@@ -203,31 +203,16 @@ const plainText = (nodes: readonly Node[]): string =>
 
 /** Spans in lines of at most `width`, broken between words. A longer word stands on a line of its own. */
 function laidOut(spans: readonly Span[], width: number): string[] {
-  const lines: string[] = [];
-  let line = { text: "", width: 0 };
-  let word = { text: "", width: 0 };
-  const endWord = (): void => {
-    const isFirst = line.width === 0;
-    if (word.width === 0) return;
-    if (!isFirst && line.width + 1 + word.width > width) {
-      lines.push(line.text);
-      line = word;
-    } else {
-      line = isFirst ? word : { text: `${line.text} ${word.text}`, width: line.width + 1 + word.width };
-    }
-    word = { text: "", width: 0 };
-  };
-  for (const { text, paint } of spans) {
-    for (const [index, piece] of text.split(/[ \t\n]+/).entries()) {
-      if (index > 0) endWord();
-      if (piece !== "") word = { text: word.text + paint(piece), width: word.width + displayWidth(piece) };
-    }
-    if (text !== BREAK) continue;
-    lines.push(line.text);
-    line = { text: "", width: 0 };
-  }
-  endWord();
-  return [...lines, line.text];
+  const painted = spans.flatMap(({ text, paint }) =>
+    text === BREAK
+      ? [BREAK]
+      : text.split(/([ \t\n]+)/).map((piece, at) => (at % 2 === 0 ? piece && paint(piece) : " ")),
+  );
+  const text = painted
+    .join("")
+    .replace(/ *\n */g, BREAK)
+    .replace(/ +/g, " ");
+  return wrapText(text.replace(/^ | $/g, ""), width);
 }
 
 /** Shrinks the widest columns first. Returns undefined if there is no room for all of them. */

@@ -35,7 +35,9 @@ function fileLines(file: ProposedFile, style: BodyStyle): string[] {
   ];
 }
 
-export const changeLines = ({ files, more }: ProposedChange, style: BodyStyle): string[] => [
+export const changeLines = ({ files, more, commits = [] }: ProposedChange, style: BodyStyle): string[] => [
   ...files.flatMap((file) => fileLines(file, style)),
   ...(more === 0 ? [] : ["", `${counted(more, "more file")}, which the next review shows.`]),
+  ...(commits.length > 0 ? ["", "Commits in the copy are not applied, only files are:"] : []),
+  ...commits.map((commit) => `  ${displayName(commit)}`),
 ];

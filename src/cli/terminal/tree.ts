@@ -1,8 +1,8 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
+import { dollars } from "../../server/views/cost-words.ts";
 import { durationText } from "../../core/clock.ts";
 import { firstSentence, oneLine, showControl } from "../../core/text.ts";
-import { GENERAL_PURPOSE } from "../../runs/run.ts";
-import { dollars } from "../../runs/view.ts";
+import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import type { RunDocument } from "../../server/views/run-document.ts";
 import { counted } from "../../tools/format.ts";
 import { type Colors, displayWidth, fit, padded } from "./text.ts";

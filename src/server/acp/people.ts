@@ -1,5 +1,6 @@
 /** Asks the person at an editor for approvals and answers, and stores the responses. */
 import type * as acp from "@agentclientprotocol/sdk";
+import { offeredDecisions } from "../../tools/call-request.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -12,7 +13,7 @@ import { takeAnswer } from "../delivery/answers.ts";
 import { freeAnswer, requestForm, shownText } from "../views/request-form.ts";
 import { askedBy, deadlineText, whoAsks } from "../views/request-words.ts";
 import { fenced, indented } from "../views/quoting.ts";
-import { decisionsFor, shownCall } from "../views/shown-call.ts";
+import { shownCall } from "../views/shown-call.ts";
 import { diffContent, textContent } from "./diffs.ts";
 import { type RunUpdates, pathIn } from "./updates.ts";
 
@@ -69,7 +70,7 @@ export async function askPermission(
 ): Promise<void> {
   const { runId, id } = approval;
   const call = shownCall(approval, MAX_SHOWN);
-  const options = decisionsFor(approval, call).flatMap((decision) => {
+  const options = offeredDecisions(approval, call).flatMap((decision) => {
     const option = OPTIONS[decision];
     if (option === undefined || decision === "edit") return [];
     const what = decision === "approve_same" && approval.same !== undefined ? `: ${approval.same.text}` : "";

@@ -1,9 +1,9 @@
 /** One conversation of an editor: a thread, whose open run is followed until it ends. */
 import type { PromptResponse, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import { GOAL_NOT_USED } from "../views/goal-report.ts";
 import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import { GOAL_NOT_USED } from "../../runs/goal.ts";
 import { type OpenQuestion, type Run, type RunView, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";
 import { goalCommand, goalReply } from "./goal.ts";
 import { type Desk, askPermission, askQuestion, canReply, questionText, replyTo } from "./people.ts";

@@ -1,10 +1,10 @@
 /** Turns the journal of a run into the updates of an editor's session. */
 import { join } from "node:path";
 import type * as acp from "@agentclientprotocol/sdk";
+import { findingText } from "../views/goal-report.ts";
 import { defined } from "../../core/defined.ts";
 import { displayText } from "../../core/text.ts";
-import { type RunEvent, type RunEventKind, stepOf } from "../../runs/events.ts";
-import { findingText } from "../../runs/goal.ts";
+import { type RunEvent, stepOf } from "../../runs/events.ts";
 import type { LiveText } from "../../runs/live-texts.ts";
 import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs/run.ts";
 import { type Said, Spoken } from "../views/spoken.ts";
@@ -33,7 +33,7 @@ export const pathIn = (cwd: string, path: string): string =>
 const toolLocations = (cwd: string, path: unknown): { locations?: acp.ToolCallLocation[] } =>
   typeof path === "string" && path.startsWith(WORKSPACE) ? { locations: [{ path: pathIn(cwd, path) }] } : {};
 
-type EventOf<K extends RunEventKind> = Extract<RunEvent, { kind: K }>;
+type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
 
 /** Follows one run. An approved call keeps the entry that it got when it was asked for. */
 export class RunUpdates {

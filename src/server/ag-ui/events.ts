@@ -1,7 +1,7 @@
 /** Turns the journal of a run into events of AG-UI. */
 import type { Event, EventType } from "@ag-ui/core";
 import { displayText } from "../../core/text.ts";
-import { type RunEvent, type RunEventKind, stepOf } from "../../runs/events.ts";
+import { type RunEvent, stepOf } from "../../runs/events.ts";
 import type { LiveText } from "../../runs/live-texts.ts";
 import type { AgentPath } from "../../runs/run.ts";
 import type { Said, Spoken } from "../views/spoken.ts";
@@ -11,7 +11,7 @@ export type SentEvent = {
   [K in EventType]: Omit<Extract<Event, { type: K }>, "type"> & { type: `${K}` };
 }[EventType];
 
-type EventOf<K extends RunEventKind> = Extract<RunEvent, { kind: K }>;
+type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
 
 export class RunEvents {
   readonly #spoken: Spoken;

@@ -8,9 +8,10 @@ import {
   bearerAuthChallengeResponse,
   verifyBearerToken,
 } from "@modelcontextprotocol/server";
-import type { TokenConfig } from "../../config/sections.ts";
+import type { OAuthConfig, TokenConfig } from "../../config/sections.ts";
 import { defined } from "../../core/defined.ts";
-import { type Holder, LOCAL, type Principal, SCOPES } from "../../runs/run.ts";
+import { type Holder, LOCAL, type Principal, SCOPES, type Scope } from "../../runs/run.ts";
+import { requestedNames, scopesOf } from "./scope-names.ts";
 import type { Holds, MadeWith } from "../../runs/shares.ts";
 
 export type AuthFailure =
@@ -21,7 +22,8 @@ export type AuthFailure =
   | "too_many_failures";
 
 type Accepted = { ok: true; auth: AuthInfo };
-type Refused = { ok: false; reason: AuthFailure; response: Response };
+/** `isFinal`: the token is no longer good; otherwise it may be. */
+type Refused = { ok: false; reason: AuthFailure; isFinal: boolean; response: Response };
 
 /** A refusal also has the seconds that the address must wait; 0: none. */
 export type Checked = Accepted | (Refused & { wait: number });
@@ -66,6 +68,7 @@ export function createAuthenticator({
   verifiers,
   key,
   resourceMetadataUrl,
+  oauth,
 }: {
   /** Asked in this order; `undefined`: the token is not of this kind. A refused token throws `OAuthError`. */
   verifiers: readonly TokenVerifier[];
@@ -73,7 +76,10 @@ export function createAuthenticator({
   key?: () => Promise<Uint8Array>;
   /** Address at which clients find the authorization server that issues tokens. */
   resourceMetadataUrl?: string;
+  /** That authorization server, which may have names of its own for scopes. */
+  oauth?: OAuthClaims;
 }): Authenticator {
+  const scopeNames = oauth === undefined ? new Map<Scope, string>() : requestedNames(oauth);
   const metadata = defined({ resourceMetadataUrl });
   const verify = async (token: string, how: VerifyOptions): Promise<AuthInfo> => {
     for (const verifier of verifiers) {
@@ -86,15 +92,18 @@ export function createAuthenticator({
     try {
       if ((authorization?.length ?? 0) > MAX_HEADER) throw invalidToken();
       const verifier = {
-        verifyAccessToken: async (token: string) => withCredential(await verify(token, how), token, key),
+        verifyAccessToken: async (token: string) => {
+          const auth = withCredential(await verify(token, how), token, key);
+          return { ...auth, extra: { ...auth.extra, scopeNames } };
+        },
       };
       return { ok: true, auth: await verifyBearerToken(authorization, { verifier, ...metadata }) };
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       const reason = authorization === undefined ? "no_token" : (REASONS[error.code] ?? "invalid_token");
       // A client without a token learns which scopes exist; those are the useful ones to request.
-      const challenge = { ...metadata, requiredScopes: [...SCOPES] };
-      return { ok: false, reason, response: refusal(error, reason, challenge) };
+      const challenge = { ...metadata, requiredScopes: namedScopes(SCOPES, scopeNames) };
+      return { ok: false, reason, isFinal: FINAL.has(reason), response: refusal(error, reason, challenge) };
     }
   };
   const holds: Holds = async ({ principal, credential }) => {
@@ -109,10 +118,18 @@ export function createAuthenticator({
     // Empty if another key sealed it.
     const token = Buffer.from(opened?.plaintext ?? []).toString();
     const outcome = await authenticate(`Bearer ${token}`, { mayAsk: true, maxAgeMs: HELD_MS });
-    return outcome.ok ? maySucceed(outcome.auth, owner) : !FINAL.has(outcome.reason);
+    return outcome.ok ? maySucceed(outcome.auth, owner) : !outcome.isFinal;
   };
   return { authenticate, holds };
 }
+
+/** Returns the names that a client asks the authorization server for. `names`: those that are not the scope's own. */
+const namedScopes = (scopes: readonly Scope[], names: ReadonlyMap<Scope, string>): string[] =>
+  scopes.map((scope) => names.get(scope) ?? scope);
+
+/** Returns the names of scopes at the authorization server that issued a token. */
+export const requiredScopes = ({ extra }: AuthInfo, scopes: readonly Scope[]): string[] =>
+  namedScopes(scopes, (extra?.["scopeNames"] ?? new Map()) as ReadonlyMap<Scope, string>); // see `authenticate`
 
 /** A token in storage, with its owner: by its digest if the configuration has that, else sealed. */
 type Credential = { owner: string; sha256?: string; sealed?: string };
@@ -153,7 +170,7 @@ async function sealed(token: string, key: Key): Promise<string> {
 }
 
 /** Reasons for which a token is no longer good; after the others it may be. */
-export const FINAL: ReadonlySet<AuthFailure> = new Set(["invalid_token", "no_scope"]);
+const FINAL: ReadonlySet<AuthFailure> = new Set(["invalid_token", "no_scope"]);
 
 const REASONS: Readonly<Record<string, AuthFailure>> = {
   [OAuthErrorCode.InsufficientScope]: "no_scope",
@@ -249,7 +266,7 @@ export function tokenVerifier(current: () => readonly TokenConfig[]): TokenVerif
 }
 
 /** Clocks of servers differ by this much, in seconds. */
-export const CLOCK_TOLERANCE_SECONDS = 5;
+export const CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
  * Returns the holder of a valid token. The principal is issuer and subject together, so it is nobody from
@@ -258,16 +275,16 @@ export const CLOCK_TOLERANCE_SECONDS = 5;
  * @throws OAuthError when the token names nobody, has no scope of this server, or is bound to a key: such a
  * token is worth nothing without the proof that it is presented by the one it was issued to (RFC 9449).
  */
-export function holderOf(issuer: string, claims: Readonly<Record<string, unknown>>): AuthInfo {
-  const { sub, exp, cnf, scope, scp } = claims; // exp: seconds since the epoch
+export function holderOf(config: OAuthClaims, claims: Readonly<Record<string, unknown>>): AuthInfo {
+  const { sub, exp, cnf } = claims; // exp: seconds since the epoch
   if (typeof sub !== "string" || sub === "" || cnf !== undefined) throw invalidToken();
-  // `scope` as RFC 9068 and RFC 7662 have it, or `scp` as other servers do.
-  const claimed: unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scp) ? scp : [];
-  const scopes = SCOPES.filter((known) => claimed.includes(known));
+  const scopes = scopesOf(claims, config);
   if (scopes.length === 0) {
-    const message = `The token has none of the scopes ${SCOPES.join(", ")}`;
+    const message = `The token has none of the scopes ${[...requestedNames(config).values()].join(", ")}`;
     throw new OAuthError(OAuthErrorCode.InsufficientScope, message);
   }
   const expiresAt = typeof exp === "number" ? exp + CLOCK_TOLERANCE_SECONDS : undefined;
-  return authInfoOf({ principal: `${issuer}#${sub}`, scopes, ...defined({ expiresAt }) });
+  return authInfoOf({ principal: `${config.issuer}#${sub}`, scopes, ...defined({ expiresAt }) });
 }
+
+type OAuthClaims = Pick<OAuthConfig, "issuer" | "resource" | "audience" | "scopes">;

@@ -9,8 +9,8 @@ import {
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
 import type { OAuthConfig } from "../../config/sections.ts";
-import { SCOPES } from "../../runs/run.ts";
 import type { Clock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { NewestOf } from "../../core/newest-of.ts";
@@ -21,6 +21,7 @@ import {
   invalidToken,
   issuerUnavailable,
 } from "./auth.ts";
+import { bothForms, requestedNames } from "./scope-names.ts";
 
 /** Signatures by private keys only: with a shared secret every verifier could also sign. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
@@ -33,8 +34,8 @@ const KEYS_TIMEOUT_MS = 5000;
 export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: Logger): TokenVerifier {
   const keys = createRemoteJWKSet(new URL(config.jwksUrl), { timeoutDuration: KEYS_TIMEOUT_MS });
   const options = {
-    issuer: config.issuer,
-    audience: config.audience ?? config.resource,
+    issuer: bothForms(config.issuer),
+    audience: bothForms(config.audience ?? config.resource),
     algorithms: ALGORITHMS,
     requiredClaims: ["exp", "sub"],
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
@@ -47,7 +48,8 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
         logger.warn("auth.keys_unavailable", { reason, error });
         throw issuerUnavailable();
       }
-      logger.info("auth.token_refused", { reason });
+      const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined;
+      logger.info("auth.token_refused", defined({ reason, claim }));
       throw invalidToken();
     });
     const type: unknown = protectedHeader.typ;
@@ -58,7 +60,7 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
       logger.info("auth.token_refused", { reason: "kind of token" });
       throw invalidToken();
     }
-    return holderOf(config.issuer, payload);
+    return holderOf(config, payload);
   };
 }
 
@@ -73,7 +75,7 @@ export function resourceMetadata(config: OAuthConfig): ReadonlyMap<string, unkno
   const document = {
     resource: config.resource,
     authorization_servers: [config.issuer],
-    scopes_supported: SCOPES,
+    scopes_supported: [...requestedNames(config).values()],
     bearer_methods_supported: ["header"],
     resource_name: "deepagent-mcp",
   };
@@ -84,7 +86,7 @@ export function resourceMetadata(config: OAuthConfig): ReadonlyMap<string, unkno
 }
 
 export interface IntrospectionOptions {
-  oauth: Pick<OAuthConfig, "issuer" | "resource" | "audience">;
+  oauth: Pick<OAuthConfig, "issuer" | "resource" | "audience" | "scopes">;
   /** Introspection endpoint of the authorization server. */
   url: string;
   /** Credentials of this server at that endpoint. */
@@ -121,7 +123,7 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
       logger.info("auth.token_refused", { reason });
       throw invalidToken();
     }
-    const auth = holderOf(oauth.issuer, answer);
+    const auth = holderOf(oauth, answer);
     const since = clock();
     kept.keep(key, { auth, since, until: Math.min(since + KEPT_MS, (auth.expiresAt ?? Infinity) * 1000) });
     return auth;
@@ -194,6 +196,21 @@ export function introspectionSecret(
   );
 }
 
+/** Verifies the tokens of an authorization server as it is configured: by asking it, or by its keys. */
+export function oauthVerifier(
+  oauth: OAuthConfig,
+  { env, clock, logger }: { env: Readonly<Record<string, string | undefined>>; clock: Clock; logger: Logger },
+): TokenVerifier {
+  const { introspection, jwksUrl } = oauth;
+  if (introspection !== undefined) {
+    const { url, clientId } = introspection;
+    const clientSecret = introspectionSecret(introspection, env);
+    return introspectionVerifier({ oauth, url, clientId, clientSecret, clock, logger });
+  }
+  if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");
+  return jwtVerifier({ ...oauth, jwksUrl }, logger);
+}
+
 /** Fetches the keys, or asks about a token that is none. Resolves with the problem; `undefined`: the issuer answers. */
 export async function issuerProblem(
   { issuer, jwksUrl, introspection }: OAuthConfig,
@@ -222,8 +239,9 @@ function tokenProblem(
   now: number,
 ): string | undefined {
   if (!active) return "inactive";
-  if (iss !== undefined && iss !== issuer) return "issuer";
-  if (!(Array.isArray(aud) ? aud : [aud]).includes(audience)) return "audience";
+  if (iss !== undefined && !(typeof iss === "string" && bothForms(issuer).includes(iss))) return "issuer";
+  const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
+  if (!bothForms(audience).some((address) => audiences.includes(address))) return "audience";
   if (exp !== undefined && (typeof exp !== "number" || exp + CLOCK_TOLERANCE_SECONDS <= now))
     return "expired";
   if (nbf !== undefined && (typeof nbf !== "number" || nbf - CLOCK_TOLERANCE_SECONDS > now))

@@ -24,15 +24,18 @@ export type Outcome =
       models: Record<string, CreateMessageRequestParams>;
       state: string;
     }
-  | { kind: "runs"; list: RunList }
-  | { kind: "file"; path: string; content: string; media: Media[] }
+  | { kind: "runs"; list: RunList; note?: string }
+  | { kind: "file"; path: string; content: string; media: Media[]; note?: string }
   | { kind: "memories"; query: string; hits: MemoryHit[]; note?: string }
   /** The message names the event, the affected thing, and the next step. */
   | { kind: "refused"; message: string };
 
+/** Adds notes for the model. A request for input has no place for them. */
 export function withNotes(outcome: Outcome, notes: readonly string[]): Outcome {
-  const tellsRun = outcome.kind === "run" || outcome.kind === "task";
-  return tellsRun && notes.length > 0 ? { ...outcome, note: notes.join(" ") } : outcome;
+  if (notes.length === 0 || outcome.kind === "ask") return outcome;
+  if (outcome.kind === "refused") return refused([outcome.message, ...notes].join(" "));
+  const before = outcome.note === undefined ? [] : [outcome.note];
+  return { ...outcome, note: [...before, ...notes].join(" ") };
 }
 
 export const refused = (message: string): Outcome => ({ kind: "refused", message });

@@ -52,7 +52,7 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
       });
     case "runs":
       return {
-        content: [{ type: "text", text: runListText(outcome.list) }],
+        content: [{ type: "text", text: runListText(outcome.list) }, ...noteBlock(outcome)],
         structuredContent: outcome.list,
       };
     case "file":
@@ -64,6 +64,7 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
               ? { type, resource: { uri: fileUri(outcome.path), mimeType, blob: data } }
               : { type, mimeType, data },
           ),
+          ...noteBlock(outcome),
         ],
         structuredContent: { path: outcome.path, content: outcome.content },
       };
@@ -73,6 +74,9 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
       return { content: [{ type: "text", text: outcome.message }], isError: true };
   }
 }
+
+const noteBlock = ({ note }: { note?: string }) =>
+  note === undefined ? [] : [{ type: "text" as const, text: note }];
 
 function elicitation(request: PersonRequest) {
   if (request.mode !== "url") return inputRequired.elicit(request);

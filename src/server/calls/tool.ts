@@ -21,7 +21,7 @@ import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
 import { type ConnectionDeps, type ServerDeps, originOf } from "../contracts/deps.ts";
 import { failureText } from "../contracts/failures.ts";
-import { type Outcome, refused } from "./outcome.ts";
+import { type Outcome, refused, withNotes } from "./outcome.ts";
 import { toResult } from "./results.ts";
 import type { Revision } from "../contracts/revisions.ts";
 import type { StateCodec } from "./state.ts";
@@ -44,7 +44,6 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   /** Scopes that the token of a call needs; otherwise the call gets a challenge instead of a result. */
   readonly scopes: readonly Scope[];
   readonly description: string;
-  /** Strict: unknown arguments are refused. */
   readonly input: Input;
   readonly output: z.ZodObject;
   /** URI of the MCP App that shows its results. */
@@ -87,11 +86,13 @@ export function registerTool(
     const client = clientFacts(mcp, context, { revision: revision(), deps });
     const handled = async (): Promise<Outcome> => {
       const principal = deps.principalOf(context.http?.authInfo);
-      const digest = callDigest(tool.name, args);
+      const [known, unknown] = splitArguments(tool, args);
+      const digest = callDigest(tool.name, known);
       // Parsing long arguments has taken a turn of the event loop.
       await ownTurn();
       const runs = await deps.runs();
-      return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, open, runs });
+      const call = { deps, codec, context, client, principal, digest, begunAt, open, runs };
+      return withNotes(await tool.handle(known, call), unknown);
     };
     const outcome = await handled().catch((error: unknown) =>
       refused(failureText(error, { kind: "tool", name: tool.name }, deps)),
@@ -164,29 +165,36 @@ const toolListing = byIdentity((tool: ServerTool) => {
 /** Schema that `tools/list` shows; its messages explain wrong arguments. */
 function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
   const json = jsonSchema(tool.input);
-  const known = Object.keys(tool.input.shape).join(", ");
+  // Clients add arguments of their own: Gemini CLI 0.61.0 has `wait_for_previous` for every tool, and sends it.
+  const input = tool.input.loose();
   return {
     "~standard": {
       version: 1,
       vendor: "deepagent-mcp",
       validate: (value) => {
-        const parsed = tool.input.safeParse(value);
+        const parsed = input.safeParse(value);
         if (parsed.success) return { value: parsed.data };
-        return { issues: parsed.error.issues.map((issue) => ({ message: problem(issue, known) })) };
+        const issues = parsed.error.issues.map((issue) => ({
+          message: `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`,
+        }));
+        const given = typeof value === "object" && value !== null ? value : {};
+        return { issues: [...issues, ...splitArguments(tool, given)[1].map((message) => ({ message }))] };
       },
       jsonSchema: { input: () => json, output: () => json },
     },
   };
 }
 
-function problem(issue: z.core.$ZodIssue, known: string): string {
-  if (issue.code === "unrecognized_keys") {
-    const keys = issue.keys.slice(0, 10).map((key) => JSON.stringify(key.slice(0, 80)));
-    const others = issue.keys.length - keys.length;
-    const unknown = keys.join(", ") + (others > 0 ? ` and ${others} more` : "");
-    return `unknown argument ${unknown}; the arguments are ${known}`;
-  }
-  return `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`;
+/** Returns the arguments that a tool has, and a note that names the others. */
+function splitArguments({ input }: ServerTool, args: object): [Record<string, unknown>, string[]] {
+  const { shape } = input;
+  const known = Object.fromEntries(Object.entries(args).filter(([name]) => Object.hasOwn(shape, name)));
+  const others = Object.keys(args).filter((name) => !Object.hasOwn(shape, name));
+  if (others.length === 0) return [known, []];
+  const names = others.slice(0, 10).map((name) => JSON.stringify(name.slice(0, 80)));
+  const more = others.length > names.length ? ` and ${others.length - names.length} more` : "";
+  const note = `Ignored the unknown argument ${names.join(", ")}${more}; the arguments are ${Object.keys(shape).join(", ")}.`;
+  return [known, [note]];
 }
 
 /**

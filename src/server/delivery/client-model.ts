@@ -2,7 +2,7 @@
 import { type CreateMessageRequestParams, ProtocolError } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { errorMessage } from "../../core/errors.ts";
-import type { ModelCall, SamplingReply, SamplingRequest } from "../../runs/run.ts";
+import type { ModelCall, SamplingReply } from "../../runs/run.ts";
 import type { Decider } from "./answers.ts";
 import type { DeliverySession } from "./session.ts";
 
@@ -110,7 +110,7 @@ const Reply = z.looseObject({
   ),
 });
 
-export const samplingParams = (request: SamplingRequest): CreateMessageRequestParams =>
+export const samplingParams = (request: ModelCall["request"]): CreateMessageRequestParams =>
   // The SDK's type has the shape of this one, with more optional members.
   request as CreateMessageRequestParams;
 

@@ -5,7 +5,7 @@ import type { ToolCall } from "../calls/call.ts";
 import { type ClientFacts, windowFor } from "../calls/client.ts";
 import { originOf } from "../contracts/deps.ts";
 import { type Outcome, withNotes } from "../calls/outcome.ts";
-import { type Progress, createProgress, noProgress } from "../views/progress.ts";
+import { type Progress, createProgress } from "../views/progress.ts";
 import { whileLending } from "./client-model.ts";
 import { keyOf } from "../calls/open-requests.ts";
 import { elicitDelivery, elicitPageDelivery } from "./elicit.ts";
@@ -74,11 +74,11 @@ export async function deliver(
   const { answers, untilChange, note, after } = options;
   const { id: runId, lastSeq } = view.run;
   const progress = openProgress(call, runId);
-  const { pausesForForms, ...window } = windowFor(client.name, progress !== noProgress, config.delivery);
+  const { pausesForForms, ...window } = windowFor(client.name, progress !== undefined, config.delivery);
   const seconds = Math.min(options.waitSeconds ?? window.seconds, window.seconds);
   // A client that knows the newest event has already seen the open requests, if through another server.
   if ((after ?? -1) >= lastSeq) rememberReported(call, view);
-  progress.started(view);
+  progress?.started(view);
   try {
     const session: DeliverySession = {
       ...call,
@@ -106,7 +106,7 @@ export async function deliver(
     await stopWithCall(call, runId);
     return withNotes(outcome, session.notes);
   } finally {
-    progress.stop();
+    progress?.stop();
   }
 }
 
@@ -128,9 +128,9 @@ async function stopWithCall({ runs, context, deps }: ToolCall, runId: string): P
   await runs.control.cancel(runId, reason);
 }
 
-function openProgress({ runs, context, deps }: ToolCall, runId: string): Progress {
+function openProgress({ runs, context, deps }: ToolCall, runId: string): Progress | undefined {
   const token = context.mcpReq._meta?.progressToken;
-  if (token === undefined) return noProgress;
+  if (token === undefined) return undefined;
   return createProgress({
     token,
     notify: context.mcpReq.notify,

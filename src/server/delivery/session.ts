@@ -24,7 +24,8 @@ export interface CarriedAnswers {
 
 export interface DeliverySession extends ToolCall, Decider, Asking {
   readonly client: ToolCall["client"];
-  readonly progress: Progress;
+  /** Absent: the request carries no token. */
+  readonly progress: Progress | undefined;
   /** When the window of this call closes, by the monotonic clock. */
   deadline: number;
   /** The client does not count the time while a form of the call is open. */
@@ -130,7 +131,7 @@ async function nextChange(
   const { runs, runId, progress, untilChange } = session;
   for await (const event of runs.watch.events(runId, { after: session.seen, signal })) {
     session.seen = event.seq;
-    progress.event(event);
+    progress?.event(event);
     if (event.kind === "model_requested") return event.kind;
     const relevance = relevanceOf(event);
     if (untilChange ? relevance !== "progress" : relevance === "decision") return "change";

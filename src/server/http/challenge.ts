@@ -9,6 +9,7 @@ import {
 import { SCOPES, type Scope } from "../../runs/run.ts";
 import { defined } from "../../core/defined.ts";
 import { isObject, memberOf } from "../../core/unknown.ts";
+import { requiredScopes } from "../auth/auth.ts";
 import { toolNamed } from "../tools/tools.ts";
 
 /**
@@ -27,7 +28,8 @@ export function scopeChallenge(body: unknown, auth: AuthInfo | undefined): Respo
   const { resourceMetadataUrl } = auth;
   const problem = `This needs a token with the scope ${scopes.join(" and ")}`;
   const error = new OAuthError(OAuthErrorCode.InsufficientScope, problem);
-  return bearerAuthChallengeResponse(error, { requiredScopes: scopes, ...defined({ resourceMetadataUrl }) });
+  const challenge = { requiredScopes: requiredScopes(auth, scopes), ...defined({ resourceMetadataUrl }) };
+  return bearerAuthChallengeResponse(error, challenge);
 }
 
 /** All scopes that a request needs. Looking at a run that is named needs none: every token may. */

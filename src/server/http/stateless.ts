@@ -6,7 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
 import { mapAtMost } from "../../core/concurrency.ts";
-import { type Authenticator, FINAL, maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
+import { type Authenticator, maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
 import { allows } from "../../runs/scopes.ts";
 import type { ResourceChanges } from "../contracts/changes.ts";
 import { followListened } from "../resources/changes.ts";
@@ -152,7 +152,7 @@ export class OpenResponses {
     const tokens = [...new Set(current.map((open) => open.authorization))];
     await mapAtMost(ASKED_AT_A_TIME, tokens, async (authorization) => {
       const outcome = await authenticator.authenticate(authorization, { mayAsk: true, maxAgeMs: 0 });
-      if (!outcome.ok && !FINAL.has(outcome.reason)) return;
+      if (!outcome.ok && !outcome.isFinal) return;
       const ended = current.filter(
         (open) =>
           open.authorization === authorization && !(outcome.ok && maySucceed(outcome.auth, open.owner)),

@@ -1,13 +1,13 @@
 /** The form of a proposed change: reads a person's choices, and carries them out. */
+import { recordText } from "../../runs/review-events.ts";
 import { defined } from "../../core/defined.ts";
 import { displayName, oneLine } from "../../core/text.ts";
 import { type ProposedFile, versionsOf } from "../../runs/proposals.ts";
-import { recordText } from "../../runs/review-events.ts";
 import { alreadyAnswered } from "../../runs/run.ts";
 import type { ReviewChoice } from "../../tools/request.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { type ChosenOfFile, boxesOf } from "../views/room/proposed-file.ts";
-import { filesText } from "../views/room/proposed-words.ts";
+import { counted } from "../../tools/format.ts";
 import { PROPOSED } from "../views/room/review.ts";
 import { type StampedChange, chosenIn, hasRead, seenIn, stamped } from "./proposed.ts";
 import { textOf } from "./responses.ts";
@@ -25,7 +25,7 @@ function readChange(
   const stale = stalePaths(read, form);
   if (stale.length > 0) {
     const named = stale.slice(0, MAX.named).map((path) => displayName(oneLine(path, 100)));
-    const what = `${filesText(stale.length)} that you chose changed since this page showed it`;
+    const what = `${counted(stale.length, "file")} that you chose changed since this page showed it`;
     const problem = `${what}: ${named.join(", ")}. Nothing was applied. Look at it again: what else you chose is still chosen.`;
     return { ok: false, problem };
   }

@@ -2,7 +2,7 @@
 import { defined } from "../../core/defined.ts";
 import { sumOfCounts } from "../../core/diff.ts";
 import { groupBy } from "../../core/group-by.ts";
-import type { Approval, Run, RunHead } from "../../runs/run.ts";
+import type { Approval, Run } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type CombinedDiff, combinedDiff } from "../views/content/combined-diff.ts";
 import type { ChangedFile } from "../views/room/answer.ts";
@@ -15,7 +15,7 @@ import type { ScreenContext } from "./screen-context.ts";
 /** `diffs`: characters that are rendered in one page; the others are a link away. */
 const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200, diffs: 60_000 };
 
-type ChangingRun = Pick<RunHead, "id" | "task" | "name" | "principal">;
+type ChangingRun = Pick<Run, "id" | "task" | "name" | "principal">;
 
 /** The changes of one run, the newest first. */
 export async function changesOfRun(runs: PrincipalRuns, run: ChangingRun): Promise<RunChanges> {

@@ -16,16 +16,13 @@ const PATIENCE_MS = 2000;
 /** Lifetime of a request for a link, in milliseconds. */
 const FRESH_MS = 60_000;
 
-/** Notes where a page is: each server has a port of its own. */
-export const notePage = async (dataDir: string, address: string): Promise<void> =>
-  writeNote(dataDir, [address, ...(await othersThan(dataDir, address))]);
-
-/** Takes the note of one server back. */
-export const forgetPage = async (dataDir: string, address: string): Promise<void> =>
-  writeNote(dataDir, await othersThan(dataDir, address));
-
-const othersThan = async (dataDir: string, address: string): Promise<string[]> =>
-  (await notedPages(dataDir)).filter((other) => other !== address);
+/** Notes where a page is: each server has a port of its own. Returns a function that takes the note back. */
+export async function notePage(dataDir: string, address: string): Promise<() => Promise<void>> {
+  const others = async (): Promise<string[]> =>
+    (await notedPages(dataDir)).filter((other) => other !== address);
+  await writeNote(dataDir, [address, ...(await others())]);
+  return async () => writeNote(dataDir, await others());
+}
 
 async function writeNote(dataDir: string, [address, ...earlier]: readonly string[]): Promise<void> {
   const file = join(dataDir, FILE);

@@ -152,9 +152,9 @@ async function shown(
       diffs.push(await renderedDiff(file.path, diff, { isPlace: true }));
     own.push({ file, stamp, agent: agents.get(file.path), proof: proofOfRead(stamp), diffs });
   }
-  const { copiedAt, isRepository, reviews } = change;
+  const { copiedAt, isRepository, reviews, commits = [] } = change;
   const more = change.more + change.files.length - files.length;
-  return { files: own, more, copiedAt, isRepository, reviews };
+  return { files: own, more, copiedAt, isRepository, reviews, commits };
 }
 
 /**

@@ -1,11 +1,10 @@
 /** Loads the data of each screen. Returns undefined if the run is unknown. */
-import type { RunEvent, RunEventKind } from "../../runs/events.ts";
+import type { RunEvent } from "../../runs/events.ts";
 import {
   type PendingRequest,
   type RunRequest,
   type Run,
   type RunFilter,
-  type RunStatus,
   type RunSummary,
   type RunView,
   STATUS_WORDS,
@@ -19,9 +18,8 @@ import { renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, renderHome } from "../views/room/home.ts";
 import type { Refused } from "../views/room/pieces.ts";
 import type { Complaint, Request } from "../views/room/request.ts";
-import { isReview } from "../views/room/question.ts";
 import { renderReview, requestsIn } from "../views/room/review.ts";
-import { type Tab, tabOf } from "../views/room/run-head.ts";
+import type { Tab } from "../views/room/run-head.ts";
 import type { News } from "../views/room/shell.ts";
 import type { Sharing } from "../views/room/share.ts";
 import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
@@ -80,9 +78,9 @@ export async function homeScreen(
 /** The open runs, as far as the numbers above the list follow from them. */
 async function openRuns(
   { runs }: ScreenContext,
-  counts: Readonly<Record<RunStatus, number>>,
+  counts: Readonly<Record<Run["status"], number>>,
 ): Promise<{ asking: RunSummary[]; inLine: number }> {
-  const of = async (status: RunStatus): Promise<RunSummary[]> =>
+  const of = async (status: Run["status"]): Promise<RunSummary[]> =>
     counts[status] === 0 ? [] : runs.read.summaries({ status }, { limit: MAX.open });
   const [asking, working] = await Promise.all([of("input_required"), of("working")]);
   return { asking, inLine: working.filter(({ place }) => place !== undefined).length };
@@ -98,7 +96,7 @@ async function loadViews(runs: PrincipalRuns, some: readonly RunSummary[]): Prom
 function readFilter(query: URLSearchParams): RunFilter {
   const [status, text] = [query.get("status") ?? "", (query.get("q") ?? "").trim().slice(0, 200)];
   return {
-    ...(Object.hasOwn(STATUS_WORDS, status) ? { status: status as RunStatus } : {}),
+    ...(Object.hasOwn(STATUS_WORDS, status) ? { status: status as Run["status"] } : {}),
     ...(text === "" ? {} : { text }),
   };
 }
@@ -132,11 +130,12 @@ const requestNews = (asked: PendingRequest): News => ({
   key: `ask ${asked.id}`,
   kind: "asks",
   name: oneLine(asked.task, 80),
-  text: isReview(asked)
-    ? "Needs your review"
-    : isQuestion(asked)
-      ? "Needs your answer"
-      : "Needs your decision",
+  text:
+    asked.kind === "review"
+      ? "Needs your review"
+      : isQuestion(asked)
+        ? "Needs your answer"
+        : "Needs your decision",
   address: `${runPath(asked.runId)}/review`,
 });
 
@@ -236,7 +235,7 @@ const BODIES: Readonly<Record<Tab, Body>> = {
 };
 
 /** Events about the run as a whole; the others are steps of its agents. */
-const KEY_EVENTS: readonly RunEventKind[] = [
+const KEY_EVENTS: readonly RunEvent["kind"][] = [
   ...(["run_started", "run_resumed", "run_parked", "run_completed", "run_failed", "run_cancelled"] as const),
   ...(["subagent_started", "subagent_finished", "approval_requested", "approval_decided"] as const),
   ...(["question_asked", "question_answered", "answer_refused", "model_awaited", "model_retry"] as const),
@@ -266,4 +265,11 @@ export async function workBody(
   const shown: readonly RunEvent[] = activity.slice(0, MAX.activity);
   const older = activity.length > MAX.activity ? shown.at(-1)?.seq : undefined;
   return (now) => renderWork({ view, viewer, now, selected, steps, activity: shown, isAll, isList, older });
+}
+
+/** Chooses the tab that answers the person's question at this moment. */
+function tabOf(view: RunView): Tab {
+  if (isFinal(view.run.status)) return "answer";
+  const { states, waiting } = standingOf(view);
+  return waiting > 0 && !states.includes(WORKING) ? "review" : "work";
 }

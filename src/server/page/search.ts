@@ -1,7 +1,7 @@
 /** Searches everything that the page shows: runs, files, memories and commands. */
 import type { Backend } from "../../backends/backend.ts";
 import { groupBy } from "../../core/group-by.ts";
-import type { RunStatus } from "../../runs/run.ts";
+import type { Run } from "../../runs/run.ts";
 import type { MemorySearch } from "../../runs/service.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
 import { TABS } from "../views/room/run-head.ts";
@@ -114,7 +114,7 @@ function findCommands(
   text: string,
   run: string,
   waiting: number,
-  counts: Readonly<Record<RunStatus, number>>,
+  counts: Readonly<Record<Run["status"], number>>,
 ): Command[] {
   const ofRun = run === "" ? [] : ([...TABS, "files"] as const);
   const commands: readonly (Command & { isOff?: boolean })[] = [

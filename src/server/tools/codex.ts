@@ -27,7 +27,7 @@ export const CODEX_TOOLS: readonly ServerTool[] = [
     description:
       "Starts a deep agent session on a task. A person approves its changes as this server is configured. " +
       "Returns its answer, or the run's id if it takes longer.",
-    // Ignores unknown arguments: Codex has many, and they configure settings of this whole server.
+    // Codex has more arguments; they configure settings of this whole server.
     input: z.object({
       prompt: taskText.describe("The task"),
       cwd: z.string().max(4096).optional().describe("Folder to work in, inside the server's workspace"),

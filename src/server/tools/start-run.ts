@@ -1,7 +1,7 @@
 /** Runs of calls: starts one, or continues the run of a call that comes again. */
+import { GOAL_NOT_USED } from "../views/goal-report.ts";
 import { CLIENT_MODEL } from "../../config/schema.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { GOAL_NOT_USED } from "../../runs/goal.ts";
 import { isFinal } from "../../runs/run.ts";
 import type { StartRequest } from "../../runs/ports.ts";
 import type { Started } from "../../runs/service.ts";

@@ -1,7 +1,7 @@
 /** The goal of a run as clients read it. */
 import { z } from "zod";
 import { VERDICT_WORDS } from "../../core/criteria.ts";
-import { CriterionFinding, type GoalView, goalHeading } from "../../runs/goal.ts";
+import { CriterionFinding, type GoalView, judgedLine, endedLine } from "../../runs/goal.ts";
 import { asText } from "./quoting.ts";
 
 /** A goal with the newest finding about each criterion. */
@@ -29,3 +29,17 @@ export const goalLines = ({ criteria }: GoalReport): string[] =>
     const why = verdict === "met" ? "" : `: ${asText(evidence)}${left}`;
     return `- [${verdict === "met" ? "x" : " "}] ${VERDICT_WORDS[verdict]}: ${asText(criterion)}${why}`;
   });
+
+export const GOAL_NOT_USED =
+  "The goal was not used, because that run began without it; give it with the next task of the thread.";
+
+/** A finding as text: the verdict and its criterion, then the evidence, then the missing work. */
+export const findingText = ({ criterion, verdict, evidence, missing }: CriterionFinding): string =>
+  `${VERDICT_WORDS[verdict]}: ${criterion}\n${evidence}${missing === undefined ? "" : `\nMissing: ${missing}`}`;
+
+/** Sums up a goal: `Goal met`, `Goal not met: all 5 rounds are used`, `Goal: 1 of 3 criteria met (round 2 of 5)`. */
+export function goalHeading({ judged, ended }: GoalView, isOver: boolean): string {
+  const line = ended ? endedLine(ended) : judged ? judgedLine(judged) : "goal: not judged";
+  const open = isOver || ended !== undefined || judged !== undefined ? "" : " yet";
+  return line.charAt(0).toUpperCase() + line.slice(1) + open;
+}

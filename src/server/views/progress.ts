@@ -30,9 +30,6 @@ export interface ProgressOptions {
   logger: Logger;
 }
 
-/** For requests that carry no token. */
-export const noProgress: Progress = { started: () => {}, event: () => {}, stop: () => {} };
-
 /**
  * Progress is the journal's sequence number, so that it keeps growing over several calls for one run. A heartbeat
  * repeats the last line, or reports the run's current place in line, with the time since the run was started, between

@@ -5,12 +5,12 @@ import { defined } from "../../core/defined.ts";
 import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.ts";
 import { parsedJson } from "../../core/unknown.ts";
 import type { Approval, OpenQuestion, RunRequest } from "../../runs/run.ts";
-import { callFields, isAsItStands } from "../../tools/call-request.ts";
+import { callFields, isAsItStands, offeredDecisions } from "../../tools/call-request.ts";
 import { type CheckedAnswer, checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
 import type { CallPreview, Field, PersonAnswer, Question, RequestContent } from "../../tools/request.ts";
 import { asText, indented } from "./quoting.ts";
 import { askedBy, deadlineText, whoAsks } from "./request-words.ts";
-import { decisionsFor, shownCall } from "./shown-call.ts";
+import { shownCall } from "./shown-call.ts";
 import { parsedUrl } from "../../core/parsed-url.ts";
 
 /** `shown`: dialogs of clients do not scroll far. `same`: longer than any path with the words around it. */
@@ -72,8 +72,11 @@ export function webAddress(text: string): URL | undefined {
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined;
 }
 
-/** An address in full, the host first. */
-export const addressLines = (url: URL): string[] => [`Host: ${url.host}`, `Address: ${url.href}`];
+/** The web address that a person is asked to open, in full, the host first; empty if there is none. */
+export function addressLines(request: RequestContent): string[] {
+  const url = addressOf(request);
+  return url === undefined ? [] : [`Host: ${url.host}`, `Address: ${url.href}`];
+}
 
 export function isWholeInForm(request: RequestContent): boolean {
   if (request.kind === "approval") return shownCall(request, MAX.shown).isWhole;
@@ -112,7 +115,7 @@ export function formFields(request: RequestContent): readonly Field[] {
 /** Returns the fields without those that the form offers only with the whole request. */
 function shownFields(request: RequestContent): readonly Field[] | undefined {
   if (request.kind === "approval")
-    return callFields(request, decisionsFor(request, shownCall(request, MAX.shown)));
+    return callFields(request, offeredDecisions(request, shownCall(request, MAX.shown)));
   const fields = fieldsOf(request);
   if (request.kind !== "review" || isWholeInForm(request)) return fields;
   return fields?.flatMap((field): Field[] => {
@@ -254,7 +257,7 @@ function choiceProperty(field: Choice, lists: boolean): Property {
 function callMessage(approval: Approval, place: FormPlace): string {
   const call = shownCall(approval, MAX.shown);
   const { elsewhere = "decide on the page of the server or in its terminal" } = place;
-  const decisions = callFields(approval, decisionsFor(approval, call)).flatMap((field) =>
+  const decisions = callFields(approval, offeredDecisions(approval, call)).flatMap((field) =>
     field.type === "choice" ? field.options : [],
   );
   const same = asText(approval.same?.text ?? "call like this", MAX.same);
@@ -313,10 +316,10 @@ function questionMessage(request: OpenQuestion, place: FormPlace, can: Abilities
 
 function addressText(question: Question, { urls }: Abilities): string[] {
   if (!isAddress(question)) return [];
-  const url = addressOf(question);
-  if (url === undefined) return ["The address is not a web address, so it cannot be opened: decline.", ""];
+  const lines = addressLines(question);
+  if (lines.length === 0) return ["The address is not a web address, so it cannot be opened: decline.", ""];
   const how = urls
     ? "The address to open:"
     : "Open this address in a browser if you trust it, then say so here:";
-  return [how, "", indented(addressLines(url).join("\n")), ""];
+  return [how, "", indented(lines.join("\n")), ""];
 }

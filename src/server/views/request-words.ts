@@ -1,7 +1,15 @@
 /** Words about a request: the agent that asks, and the time until which it waits. */
 import { shortTime } from "../../core/clock.ts";
 import { displayName, oneLine } from "../../core/text.ts";
-import { type AgentPath, type OpenQuestion, type RunRequest, agentName } from "../../runs/run.ts";
+import {
+  type AgentPath,
+  type OpenQuestion,
+  type RunRequest,
+  agentName,
+  type Approval,
+  isApproval,
+  type RunView,
+} from "../../runs/run.ts";
 import { asText } from "./quoting.ts";
 
 /** The agents on the way to `agent` with their tasks, outermost first. */
@@ -41,3 +49,19 @@ export const continuesAfter = (time: string): string =>
 /** Follows an answer to a question that had expired. */
 export const ANSWERED_LATE =
   "The agent had continued without an answer. It reads yours as a message at its next step.";
+
+/** Follows the decision about a call that did nothing, because its effect had changed by then; empty for any other. */
+export function askedAgainText(own: Approval, { requests }: Pick<RunView, "requests">): string {
+  const callOf = ({ tool, args, agent }: Approval): string => JSON.stringify([tool, args, agent]);
+  const next = requests
+    .filter(isApproval)
+    .find(
+      (other) =>
+        other.requestedAt >= (own.decidedAt ?? Infinity) &&
+        other.id !== own.id &&
+        callOf(other) === callOf(own),
+    );
+  if (next?.preview.again !== true) return "";
+  const effect = own.preview.kind === "diff" ? "the file" : "what it would do";
+  return `; ${effect} had changed, so it was asked again`;
+}

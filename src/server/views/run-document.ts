@@ -1,5 +1,6 @@
 /** A run as JSON: the resource that clients read, of which the tools' report is a part. */
 import { z } from "zod";
+import { totalCost } from "./cost-words.ts";
 import { isoTime } from "../../core/clock.ts";
 import { QuestionKind, type RunEvent } from "../../runs/events.ts";
 import {
@@ -8,7 +9,6 @@ import {
   type RunRequest,
   type RunView,
   type SubagentView,
-  type TokenUsage,
   agentName,
   contentOf,
   isApproval,
@@ -16,10 +16,10 @@ import {
   isQuestion,
   isSameAgent,
   waitingIn,
+  type Run,
 } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
-import { totalCost } from "../../runs/view.ts";
-import { type Waits, waitsIn } from "../../runs/waits.ts";
+import { type Waits, waitsIn } from "./waits.ts";
 import { requestText } from "../../tools/check-answer.ts";
 import { GoalReport, goalReport } from "./goal-report.ts";
 import { limitsDocument } from "./limit-words.ts";
@@ -196,7 +196,7 @@ export function runDocument(view: RunView): RunDocument {
 const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : isoTime(at));
 
 /** Tokens and cost. A price that is not known is "unknown", never 0. */
-export const usageDocument = (usage: TokenUsage, costUsd: number | undefined): z.output<typeof Usage> => ({
+export const usageDocument = (usage: Run["usage"], costUsd: number | undefined): z.output<typeof Usage> => ({
   input_tokens: usage.inputTokens,
   output_tokens: usage.outputTokens,
   cached_input_tokens: usage.cachedInputTokens,

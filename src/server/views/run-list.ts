@@ -1,8 +1,8 @@
 /** Lists recent runs for a model. */
 import { z } from "zod";
+import type { Run } from "../../runs/run.ts";
 import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
-import type { RunStatus } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { asText } from "./quoting.ts";
 import { RunReport, line } from "./run-report.ts";
@@ -25,7 +25,7 @@ export const RunList = z.object({
 });
 export type RunList = z.output<typeof RunList>;
 
-const URGENCY: Readonly<Record<RunStatus, number>> = {
+const URGENCY: Readonly<Record<Run["status"], number>> = {
   input_required: 0,
   working: 1,
   completed: 2,

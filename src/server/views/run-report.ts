@@ -1,4 +1,6 @@
 /** Reports a run to a model. */
+import { offeredDecisions } from "../../tools/call-request.ts";
+import { dollars, totalCost } from "./cost-words.ts";
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
@@ -8,25 +10,23 @@ import {
   DEADLINE,
   STATUS_WORDS,
   type OpenQuestion,
-  GENERAL_PURPOSE,
   type Run,
   type RunView,
   isFinal,
   isApproval,
   isQuestion,
-  startedBy,
   endedEarly,
   waitingIn,
 } from "../../runs/run.ts";
-import { dollars, totalCost } from "../../runs/view.ts";
 import { counted } from "../../tools/format.ts";
+import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import { runUri } from "../contracts/uris.ts";
-import { addressLines, addressOf, shownText } from "./request-form.ts";
+import { addressLines, shownText } from "./request-form.ts";
 import { agentLabel, agentTypes, askedBy, continuesAfter } from "./request-words.ts";
 import { type GoalReport, goalLines, goalReport } from "./goal-report.ts";
 import { RunDocument, usageDocument } from "./run-document.ts";
 import { asText, indented } from "./quoting.ts";
-import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
+import { type ShownCall, TO, shownCall } from "./shown-call.ts";
 
 /** Sizes beyond which a report is cut; `truncated` names the cut parts. */
 const MAX = {
@@ -164,7 +164,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   const message = [
     ...(note === undefined ? [] : [note]),
     statusMessage(view, ways),
-    ...(run.schedule === undefined ? [] : [`${startedBy({ name: asText(run.schedule.name) })}.`]),
+    ...(run.schedule === undefined ? [] : [`Started by schedule ${asText(run.schedule.name)}.`]),
     ...proposedText(view),
     ...deniedInTime(view),
     ...unansweredInTime(view),
@@ -216,21 +216,22 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
       ? detail
       : `${detail}\n[This is not the whole call: it is approved only where all of it is shown]`,
     // Approving the same further calls is for people alone.
-    decisions: decisionsFor(approval, inReport(approval)).filter((decision) => decision !== "approve_same"),
+    decisions: offeredDecisions(approval, inReport(approval)).filter(
+      (decision) => decision !== "approve_same",
+    ),
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };
 }
 
 function questionReport(asked: OpenQuestion): RunReport["questions"][number] {
   const { id, agent, status, expiresAt } = asked;
-  const address = addressOf(asked);
   const text = cutMiddle(shownText(asked), MAX.detail);
   return {
     id,
     kind: asked.kind,
     agent: agentLabel(agent),
     asked_by: askedBy(asked),
-    text: [text, ...(address === undefined ? [] : addressLines(address))].join("\n"),
+    text: [text, ...addressLines(asked)].join("\n"),
     status,
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };

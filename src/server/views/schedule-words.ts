@@ -2,10 +2,10 @@
 import { isoTime } from "../../core/clock.ts";
 import type { RunChoices } from "../../runs/choices.ts";
 import { nextTimes } from "../../runs/cron.ts";
-import type { CatchUp, Schedule, ScheduleView, Skip, SkipReason } from "../../runs/schedule.ts";
+import type { ScheduleView } from "../../runs/schedule.ts";
 import { limitWords, limitsDocument } from "./limit-words.ts";
 
-const SKIP_WORDS: Readonly<Record<SkipReason, string>> = {
+const SKIP_WORDS: Readonly<Record<ScheduleView["skips"][number]["reason"], string>> = {
   too_old: "missed, and too old to catch up on",
   previous_at_work: "the previous run was still at work",
   previous_waits: "the previous run was waiting for a person",
@@ -34,7 +34,7 @@ export function timeIn(timeZone: string, time: number): string {
 }
 
 /** Describes when occurrences were skipped, and why they started no run. */
-export function skipText(timeZone: string, { from, to, reason }: Skip): string {
+export function skipText(timeZone: string, { from, to, reason }: ScheduleView["skips"][number]): string {
   const times = from === to ? timeIn(timeZone, from) : `${timeIn(timeZone, from)} to ${timeIn(timeZone, to)}`;
   return `${times}: ${SKIP_WORDS[reason]}`;
 }
@@ -43,12 +43,15 @@ export function skipText(timeZone: string, { from, to, reason }: Skip): string {
 export const LATE_MS = 60_000;
 
 /** The next time of a schedule, or the reason why it has none. */
-export function nextText({ timeZone, dueAt, pausedAt }: Schedule, now: number): string {
+export function nextText(
+  { timeZone, dueAt, pausedAt }: Pick<ScheduleView, "timeZone" | "dueAt" | "pausedAt">,
+  now: number,
+): string {
   if (pausedAt !== undefined) return "paused";
   return dueAt < now - LATE_MS ? `due since ${timeIn(timeZone, dueAt)}` : timeIn(timeZone, dueAt);
 }
 
-export const CATCH_UP_WORDS: Readonly<Record<CatchUp, string>> = {
+export const CATCH_UP_WORDS: Readonly<Record<ScheduleView["catchUp"], string>> = {
   skip: "Missed runs are skipped.",
   one: "After missed runs, the newest one is started.",
   all: "Missed runs are started one after the other.",

@@ -11,8 +11,7 @@ import {
   displayName,
   oneLine,
 } from "../../core/text.ts";
-import { isApproving, offeredDecisions } from "../../tools/call-request.ts";
-import type { CallRequest, PersonDecision } from "../../tools/request.ts";
+import type { CallRequest } from "../../tools/request.ts";
 
 const MAX_SUMMARY = 400;
 
@@ -44,12 +43,6 @@ const LEFT_OUT = /^(?! ).*not shown(?: …)?\]$/m;
 
 /** Begins the line that names the destination. */
 export const TO = "Destination: ";
-
-/** Decisions that a surface offers which shows this much of the call. */
-export const decisionsFor = (
-  call: CallRequest,
-  { isWhole }: Pick<ShownCall, "isWhole">,
-): PersonDecision["type"][] => offeredDecisions(call).filter((decision) => isWhole || !isApproving(decision));
 
 /** Every argument of the call in full: texts as they are, anything else as JSON. */
 export const callParts = ({ args }: Pick<CallRequest, "args">): { name: string; text: string }[] =>

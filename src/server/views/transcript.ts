@@ -1,8 +1,9 @@
 /** A run as text: its transcript in Markdown, and its answer. */
+import { findingText } from "./goal-report.ts";
 import { isoTime } from "../../core/clock.ts";
 import { type AskedCall, objectText } from "../../runs/asked-words.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import { endedLine, findingText, judgedLine } from "../../runs/goal.ts";
+import { endedLine, judgedLine } from "../../runs/goal.ts";
 import { type RunView, endedEarly } from "../../runs/run.ts";
 import { reviewedLine } from "../../runs/review-events.ts";
 import { agentLabel } from "./request-words.ts";

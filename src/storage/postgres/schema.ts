@@ -1,12 +1,12 @@
 /** The tables of runs in Postgres: those of SQLite, with the types and the triggers of Postgres. */
 import type { Pool, PoolClient } from "pg";
 import { StorageError } from "../../core/errors.ts";
-import type { Migration } from "../sql/migration.ts";
+import { type Migration, readMigrations } from "../sql/migration.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
-import { POSTGRES_CHECKPOINTS } from "./checkpoints/schema.ts";
+import checkpoints from "./checkpoints/tables.sql" with { type: "text" };
 import type { Access } from "./access.ts";
 import { query, unhurried } from "./engine.ts";
-import { POSTGRES_STORE } from "./memories/schema.ts";
+import memories from "./memories/tables.sql" with { type: "text" };
 import { POSTGRES_RATES } from "./rates.ts";
 import { POSTGRES_SESSIONS } from "./sessions.ts";
 import { POSTGRES_SERVERS } from "./servers.ts";
@@ -37,8 +37,8 @@ const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = 
       return { ...step, sql: step.isForSqlite ? "" : inPostgres };
     }),
   ],
-  ["checkpoints", POSTGRES_CHECKPOINTS],
-  ["store", POSTGRES_STORE],
+  ["checkpoints", readMigrations(checkpoints)],
+  ["store", readMigrations(memories)],
   ["shared", POSTGRES_SHARED],
   ["sessions", POSTGRES_SESSIONS],
   ["rates", POSTGRES_RATES],

@@ -28,6 +28,18 @@ type RowFields<Row> = {
   >;
 };
 
+/** The row of a table whose columns are named as the fields of `Fields`. */
+export type RowOf<Fields> = {
+  [Field in keyof Fields & string as ColumnName<Field>]-?: undefined extends Fields[Field]
+    ? Stored<Exclude<Fields[Field], undefined>> | null
+    : Stored<Fields[Field]>;
+};
+
+type ColumnName<Field extends string> = Field extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${ColumnName<Rest>}`
+  : Field;
+type Stored<Value> = Value extends string | number ? Value : Value extends boolean ? 0 | 1 : Json<Value>;
+
 const fieldName = (column: string): string =>
   column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 

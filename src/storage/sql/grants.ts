@@ -1,18 +1,11 @@
 /** Calls that people approved for the rest of a run. */
 import type { Approval, Grant, Principal } from "../../runs/run.ts";
-import { readFields } from "./columns.ts";
+import { type RowOf, readFields } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
 import { type Steps, all, change, first, insert } from "./steps.ts";
 
-interface GrantRow {
-  tool: string;
-  text: string;
-  approval_id: string;
-  granted_by: string;
-  granted_at: number;
-}
-
-const toGrant = (row: GrantRow): Grant => readFields(row, "tool, text, approval_id, granted_by, granted_at");
+const toGrant = (row: RowOf<Grant>): Grant =>
+  readFields(row, "tool, text, approval_id, granted_by, granted_at");
 
 /** Grants all calls that count as the same as the one of this approval. */
 export function* grant({ runId, id, tool, same }: Approval, by: string, now: number): Steps<void> {
@@ -26,14 +19,14 @@ export function* grant({ runId, id, tool, same }: Approval, by: string, now: num
 export function* grantFor({ runId, same, allowedDecisions }: Approval): Steps<Grant | undefined> {
   if (same === undefined || !allowedDecisions.includes("approve")) return undefined;
   const sql = "SELECT * FROM run_grants WHERE run_id = @run_id AND key = @key";
-  const row = yield* first<GrantRow>(sql, { run_id: runId, key: same.key });
+  const row = yield* first<RowOf<Grant>>(sql, { run_id: runId, key: same.key });
   return row && toGrant(row);
 }
 
 /** Oldest first; none when the run is not the principal's. */
 export function* grantsOf(principal: Principal, runId: string): Steps<Grant[]> {
   const sql = `SELECT * FROM run_grants WHERE run_id = @run_id AND ${IS_OF_PRINCIPAL} ORDER BY number`;
-  return (yield* all<GrantRow>(sql, { run_id: runId, principal })).map(toGrant);
+  return (yield* all<RowOf<Grant>>(sql, { run_id: runId, principal })).map(toGrant);
 }
 
 export function* revokeGrants(runId: string): Steps<void> {

@@ -4,7 +4,7 @@ import { LeaseLostError } from "../../runs/ports.ts";
 import { type Place, type Waiting, fairest, turnsOf } from "../../runs/queue.ts";
 import type { FailureDetails, OpenStatus, Principal } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
-import { type Steps, all, change, count, exists, first, lockPrincipal } from "./steps.ts";
+import { type Steps, all, change, count, exists, first, lockPrincipal, send } from "./steps.ts";
 
 export type OpenRunRow = RunRow & { status: OpenStatus };
 
@@ -59,7 +59,9 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
     const found = yield* all<{ principal: string; rank: number | null }>(NEXT_RUNS, { environment });
     const waiting = found.flatMap(({ principal, rank }) => (rank === null ? [] : { principal, rank }));
     if (waiting.length === 0) return undefined;
-    const next = fairest(waiting, yield* loads(environment), request.turns);
+    const [only] = waiting;
+    // One principal's turn is known without the loads of all.
+    const next = waiting.length === 1 ? only : fairest(waiting, yield* loads(environment), request.turns);
     if (next === undefined) return undefined;
     // Another server may have been faster; then it does not wait any more.
     const sql = `SELECT * FROM runs WHERE number = @number AND ${IN_LINE} AND ${IS_FREE} FOR UPDATE`;
@@ -71,7 +73,7 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
       : (before.heartbeat_at ?? 0) - (before.claimed_at ?? 0) >= HARMLESS_MS
         ? 1
         : before.crashes + 1;
-  yield* change(
+  yield* send(
     `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
        heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes,
        reserved_tokens = 0 WHERE id = @id`,

@@ -7,3 +7,12 @@ export interface Migration {
   /** True if other engines count this step without making it. */
   isForSqlite?: true;
 }
+
+/** Reads a component's steps. Each begins with a line such as `-- Version 3: names of runs`. */
+export function readMigrations(sql: string): Migration[] {
+  const parts = sql.split(/^-- Version (\d+)( \(SQLite only\))?: (.*)\n/m).slice(1);
+  return Array.from({ length: parts.length / 4 }, (_, index) => {
+    const [version, forSqlite, name = "", text = ""] = parts.slice(index * 4);
+    return { version: Number(version), name, sql: text, ...(forSqlite && { isForSqlite: true }) };
+  });
+}

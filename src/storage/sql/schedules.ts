@@ -1,12 +1,10 @@
 /** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
 import { defined } from "../../core/defined.ts";
-import { type Json, canonicalJson, toJson } from "../../core/json.ts";
-import type { Changes, RunLimits } from "../../runs/choices.ts";
+import { canonicalJson, toJson } from "../../core/json.ts";
 import type { Created, NewRun, ScheduleRepository } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";
 import type {
   Advanced,
-  CatchUp,
   Occurrences,
   Schedule,
   ScheduleView,
@@ -14,7 +12,7 @@ import type {
   SkipReason,
   Step,
 } from "../../runs/schedule.ts";
-import { readFields, columnValues } from "./columns.ts";
+import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
 import { OWN, create, runWhere } from "./runs.ts";
 import type { Engine, Steps } from "./steps.ts";
@@ -23,32 +21,12 @@ import { all, change, exists, first, insert, lockPrincipal, ofPrincipal, ofServe
 /** Newest runs and skips of a schedule that are shown with it. */
 const SHOWN = 5;
 
-interface ScheduleRow {
-  id: string;
-  principal: string;
-  environment: string;
-  name: string;
-  task: string;
-  expression: string;
-  time_zone: string;
-  catch_up: CatchUp;
-  catch_up_limit: number;
-  overlap: 0 | 1;
-  created_at: number;
-  paused_at: number | null;
-  due_at: number;
-  model: string | null;
-  limits: Json<RunLimits> | null;
-  goal: Json<string[]> | null;
-  changes: Changes | null;
-}
-
 const ADDED = "id, principal, environment, created_at";
 /** Columns that a person can change. */
 const CHOSEN =
   "name, task, expression, time_zone, catch_up, catch_up_limit, due_at, model, limits, goal, changes";
 
-const toSchedule = (row: ScheduleRow): Schedule => ({
+const toSchedule = (row: RowOf<Schedule>): Schedule => ({
   ...readFields(row, `${ADDED}, ${CHOSEN}, paused_at`),
   overlap: row.overlap === 1,
 });
@@ -88,7 +66,7 @@ function* edit(
 }
 
 function* findSchedule(principal: Principal, id: string, lock = ""): Steps<Schedule | undefined> {
-  const row = yield* first<ScheduleRow>(`SELECT * FROM schedules WHERE ${OWN}${lock}`, { id, principal });
+  const row = yield* first<RowOf<Schedule>>(`SELECT * FROM schedules WHERE ${OWN}${lock}`, { id, principal });
   return row && toSchedule(row);
 }
 
@@ -96,7 +74,7 @@ function* findSchedule(principal: Principal, id: string, lock = ""): Steps<Sched
 const findToChange = ({ principal, id }: Pick<Schedule, "principal" | "id">): Steps<Schedule | undefined> =>
   findSchedule(principal, id, " FOR UPDATE");
 
-function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
+function* withHistory(rows: readonly RowOf<Schedule>[]): Steps<ScheduleView[]> {
   const views: ScheduleView[] = [];
   for (const row of rows) {
     const { id, principal } = row;
@@ -117,7 +95,7 @@ function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
 
 function* due(environment: string, now: number) {
   const isActive = "environment = @environment AND paused_at IS NULL";
-  const rows = yield* all<ScheduleRow>(
+  const rows = yield* all<RowOf<Schedule>>(
     `SELECT * FROM schedules WHERE ${isActive} AND due_at <= @now ORDER BY due_at`,
     { environment, now },
   );
@@ -228,7 +206,7 @@ export function storedSchedules(
   const list = async (principal: Principal): Promise<ScheduleView[]> => {
     const views = await engine.of(principal).read(function* () {
       const sql = "SELECT * FROM schedules WHERE principal = @principal ORDER BY number";
-      return yield* withHistory(yield* all<ScheduleRow>(sql, { principal }));
+      return yield* withHistory(yield* all<RowOf<Schedule>>(sql, { principal }));
     });
     const placed = await withPlaces(views.flatMap(({ runs }) => runs));
     return views.map((view) => ({ ...view, runs: placed.splice(0, view.runs.length) }));

@@ -4,22 +4,10 @@ import { KINDS, newsId, targetOf } from "../../runs/news.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
-import { readFields, columnValues } from "./columns.ts";
+import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";
 import { type Steps, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
-
-interface SubscriptionRow {
-  id: string;
-  principal: Principal;
-  type: Subscription["type"];
-  run_id: string | null;
-  url: string;
-  secret: string;
-  expires_at: number;
-  created_at: number | null;
-  credential: string | null;
-}
 
 const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at, created_at, credential";
 
@@ -86,7 +74,7 @@ function* sendMissed(
 }
 
 export function* find(principal: Principal, id: string, now: number): Steps<Subscription | undefined> {
-  const row = yield* first<SubscriptionRow>(
+  const row = yield* first<RowOf<Subscription>>(
     "SELECT * FROM news_subscriptions WHERE id = @id AND principal = @principal AND expires_at > @now",
     { id, principal, now },
   );
@@ -94,7 +82,7 @@ export function* find(principal: Principal, id: string, now: number): Steps<Subs
 }
 
 export function* findAnyones(id: string): Steps<Subscription | undefined> {
-  const row = yield* first<SubscriptionRow>("SELECT * FROM news_subscriptions WHERE id = @id", { id });
+  const row = yield* first<RowOf<Subscription>>("SELECT * FROM news_subscriptions WHERE id = @id", { id });
   return row && readFields(row, SUBSCRIPTION);
 }
 
@@ -108,7 +96,7 @@ export function* add(
   const subscription = { ...wanted, principal };
   const { id } = subscription;
   yield* lockPrincipal(principal);
-  const known = yield* all<Pick<SubscriptionRow, "id" | "expires_at">>(
+  const known = yield* all<Pick<RowOf<Subscription>, "id" | "expires_at">>(
     "SELECT id, expires_at FROM news_subscriptions WHERE principal = @principal",
     { principal },
   );

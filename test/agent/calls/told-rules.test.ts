@@ -49,7 +49,8 @@ describe("where commands run", () => {
     new CompositeBackend(StateBackend, { "/workspace/": shell }, { executor: "/workspace/" });
 
   it("is told with limits and network, in a sandbox", async () => {
-    const shell = new BubblewrapBackend({ rootDir: filesIn(), timeout: 60, maxOutputBytes: 5000 }, true);
+    const found = { hasSizeLimits: true, isShared: true };
+    const shell = new BubblewrapBackend({ rootDir: filesIn(), timeout: 60, maxOutputBytes: 5000 }, found);
     onTestFinished(() => shell.close());
     for (const prompt of await promptsOf({ backend: mounted(shell) })) {
       expect(prompt).toContain(

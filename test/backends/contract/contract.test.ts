@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Backend } from "../../../src/backends/backend.ts";
-import { BACKEND_SUITES } from "../../../src/testing/backend-contract.ts";
+import { BACKEND_SUITES } from "../../../testing/backend-contract.ts";
 import { runContract } from "./contract.ts";
 import { SUBJECTS } from "./subjects.ts";
 

@@ -1,10 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  type BackendSubject,
-  BACKEND_SUITES,
-  backendContract,
-} from "../../../src/testing/backend-contract.ts";
-import type { Suite } from "../../../src/testing/suite.ts";
+import { type BackendSubject, BACKEND_SUITES, backendContract } from "../../../testing/backend-contract.ts";
+import type { Suite } from "../../../testing/suite.ts";
 
 /** A backend to test, and what its tests need of this machine. */
 export interface Subject extends BackendSubject {

@@ -8,7 +8,7 @@ import type { Backend, FileData, FilesUpdate } from "../../../src/backends/backe
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import type { TestedBackend } from "../../../src/testing/backend-contract.ts";
+import type { TestedBackend } from "../../../testing/backend-contract.ts";
 import type { Subject } from "./contract.ts";
 
 /**

@@ -14,7 +14,7 @@ import { openDatabase } from "../../../src/storage/sqlite/database.ts";
 import { createStore } from "../../../src/storage/sqlite/memories/store.ts";
 import { postgres } from "../postgres/subject.ts";
 import { s3, s3LastWriterWins } from "../s3/subjects.ts";
-import type { TestedBackend } from "../../../src/testing/backend-contract.ts";
+import type { TestedBackend } from "../../../testing/backend-contract.ts";
 import type { Subject } from "./contract.ts";
 
 const runtime = () => ({ files: snapshotFiles() });

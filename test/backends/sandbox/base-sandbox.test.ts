@@ -19,7 +19,7 @@ import { BaseSandbox } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
 import { programPath } from "../../support/program-path.ts";
 import { runContract, type Subject } from "../contract/contract.ts";
-import { BACKEND_SUITES } from "../../../src/testing/backend-contract.ts";
+import { BACKEND_SUITES } from "../../../testing/backend-contract.ts";
 
 /** A sandbox that is a shell of this machine; `busybox` is a folder with the programs of BusyBox and no others. */
 class ShellSandbox extends BaseSandbox {

@@ -4,7 +4,7 @@ import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { type DockerSandbox, openDocker, withoutTtyNoise } from "../../../src/backends/sandbox/docker.ts";
 import { SandboxError } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
-import { BACKEND_SUITES } from "../../../src/testing/backend-contract.ts";
+import { BACKEND_SUITES } from "../../../testing/backend-contract.ts";
 import { runContract } from "../contract/contract.ts";
 import { containerIds, CONTAINERS as OPTIONS } from "./containers.ts";
 import { isAsleep, uniqueSleep, until } from "./support.ts";

@@ -116,10 +116,13 @@ it("the identity of a person is the one that Git uses in the folder", async () =
   // As a hook of another repository has it.
   vi.stubEnv("GIT_DIR", join(repository().root, ".git"));
   onTestFinished(() => void vi.unstubAllEnvs());
-  expect(await gitIdentity(root)).toEqual({
+  const env = {
     GIT_AUTHOR_NAME: "Own Name",
     GIT_COMMITTER_NAME: "Own Name",
     GIT_AUTHOR_EMAIL: "own@example",
     GIT_COMMITTER_EMAIL: "own@example",
-  });
+  };
+  expect(await gitIdentity(root)).toEqual({ env, signs: false });
+  git(root, "config", "-f", join(root, ".git/config"), "commit.gpgSign", "yes");
+  expect(await gitIdentity(root)).toEqual({ env, signs: true });
 });

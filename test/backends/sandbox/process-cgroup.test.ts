@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { cgroupParent, ProcessCgroup } from "../../../src/backends/sandbox/process-limits.ts";
+import { CommandCgroup, cgroupParent } from "../../../src/backends/sandbox/process-limits.ts";
 import { folder } from "./support.ts";
 
 /** A file system with these files, each below a directory of its own where needed. */
@@ -48,27 +48,28 @@ describe("cgroupParent", () => {
     },
   ])("is $name", ({ files, parent }) => {
     const made = root(files);
-    expect(cgroupParent(made)).toBe(join(made, parent));
+    expect(cgroupParent("pids", made)).toBe(join(made, parent));
   });
 
   it("is nowhere without groups that count", () => {
-    expect(cgroupParent(root({}))).toBeUndefined();
+    expect(cgroupParent("pids", root({}))).toBeUndefined();
     const files = { "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cgroup.subtree_control": "cpu\n" };
-    expect(cgroupParent(root(files))).toBeUndefined();
+    expect(cgroupParent("pids", root(files))).toBeUndefined();
   });
 });
 
-describe("ProcessCgroup", () => {
+describe("CommandCgroup", () => {
   it("is not made where this process may not", () => {
-    expect(ProcessCgroup.make(10, "/proc/self/nonexistent")).toBeUndefined();
+    expect(CommandCgroup.make({ pids: 10, memory: 1 }, () => "/proc/self/nonexistent")).toBeUndefined();
+    expect(CommandCgroup.make({ pids: 10 }, () => undefined)).toBeUndefined();
   });
 
   it("removes what killed servers left, and nothing of those that live", () => {
     const parent = folder();
     for (const name of ["deepagent-4194305-a", `deepagent-${process.pid}-b`, "other"])
       mkdirSync(join(parent, name));
-    expect(ProcessCgroup.make(10, parent)).toBeDefined();
-    const left = readdirSync(parent).filter((name) => !name.startsWith(`deepagent-${process.pid}`));
-    expect(left).toEqual(["other"]);
+    // The folder is no control group, so that nothing is limited.
+    expect(CommandCgroup.make({ pids: 10 }, () => parent)).toBeUndefined();
+    expect(readdirSync(parent).sort()).toEqual([`deepagent-${process.pid}-b`, "other"]);
   });
 });

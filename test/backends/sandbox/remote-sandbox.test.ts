@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSandbox, type OpenSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import type { LoadPackage } from "../../../src/core/optional-package.ts";
 import type { RemoteOptions } from "../../../src/backends/sandbox/remote-sandbox.ts";
-import { BACKEND_SUITES } from "../../../src/testing/backend-contract.ts";
+import { BACKEND_SUITES } from "../../../testing/backend-contract.ts";
 import { runContract } from "../contract/contract.ts";
 import { daytonaPackage, modalPackage, Provider, runloopPackage } from "./provider-stand-ins.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";

@@ -4,4 +4,4 @@ import { createSandbox, type CreateSandboxOptions } from "../../../src/backends/
 const [options = "{}", command = ""] = process.argv.slice(2);
 const sandbox = await createSandbox(JSON.parse(options) as CreateSandboxOptions); // as the test wrote them
 process.stdout.write(`${sandbox.id}\n`);
-await sandbox.execute(command, { onOutput: (chunk) => void process.stdout.write(chunk) });
+await sandbox.execute(command, { keepPrograms: true, onOutput: (chunk) => void process.stdout.write(chunk) });

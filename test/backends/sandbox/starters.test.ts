@@ -64,6 +64,7 @@ describe("places that start programs", () => {
     git(root, "config", "include.path", "../more.gitconfig");
     writeFileSync(join(root, "more.gitconfig"), "");
     mkdirSync(join(root, "packages/x/.vscode"), { recursive: true });
+    mkdirSync(join(root, "packages/x/.github/hooks"), { recursive: true });
     mkdirSync(join(root, "node_modules/y/.vscode"), { recursive: true });
     writeFileSync(join(root, "x.code-workspace"), "{}");
     git(root, "init", "-q", "--bare", "bare");
@@ -81,6 +82,7 @@ describe("places that start programs", () => {
         "bare/hooks",
         "libs/sub/.git",
         "more.gitconfig",
+        "packages/x/.github/hooks",
         "packages/x/.vscode",
         "trees/two/.git",
         "x.code-workspace",

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createSandbox, type OpenSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
-import { listedPaths, pageText } from "../../../src/testing/suite.ts";
+import { listedPaths, pageText } from "../../../testing/suite.ts";
 import { folder } from "./support.ts";
 
 const SPECIAL = "$100 [a-z]* \\n \"double\" 'single' `tick` %s \t tab\nnaïve 日本語 👋\n";

@@ -26,6 +26,11 @@ describe("approvals.write: none", () => {
     "/workspace/.vscode/tasks.json",
     "/workspace/packages/x/.claude/settings.json",
     "/workspace/x.code-workspace",
+    "/workspace/.github/hooks/before.json",
+    "/workspace/packages/x/.github/mcp.json",
+    "/workspace/.github/copilot/settings.json",
+    "/workspace/crush.json",
+    "/workspace/.factory/mcp.json",
     "workspace/.envrc",
     "/workspace/self/.cursor/mcp.json",
     "/workspace/hooks/pre-commit",
@@ -36,10 +41,14 @@ describe("approvals.write: none", () => {
     expect(asks(path)).toBe(true);
   });
 
-  it.each(["/workspace/a.txt", "/workspace/src/git/config", "/notes/.vscode/x", "/memories/.mcp.json"])(
-    "does not ask about %s",
-    (path) => expect(asks(path)).toBe(false),
-  );
+  it.each([
+    "/workspace/.github/workflows/a.yml",
+    "/workspace/src/hooks/a.ts",
+    "/workspace/a.txt",
+    "/workspace/src/git/config",
+    "/notes/.vscode/x",
+    "/memories/.mcp.json",
+  ])("does not ask about %s", (path) => expect(asks(path)).toBe(false));
 });
 
 it("asks about commands as the settings say where no sandbox confines them", () => {

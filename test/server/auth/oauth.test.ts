@@ -1,11 +1,22 @@
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
 import { describe, expect, test } from "vitest";
-import { ConfigSchema } from "../../../src/config/schema.ts";
+import { ConfigSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";
 import { send } from "../../support/clients-raw.ts";
 import { runIdOf, untilStatus } from "../../e2e/support.ts";
 import { authenticated, HOUR, now, openIssuer, openWithIssuer, RESOURCE, WAYS } from "./issuer.ts";
 import { sha256 } from "./support.ts";
+
+/** An issuer, and a configuration with names of scopes. */
+async function configured(scopes: NonNullable<NonNullable<ConfigInput["http"]>["oauth"]>["scopes"]) {
+  const authority = await openIssuer();
+  const { issuer, jwksUrl, introspection } = authority;
+  const oauth = (way: (typeof WAYS)[number]) => ({
+    ...{ issuer, resource: RESOURCE, scopes },
+    ...(way === "keys" ? { jwksUrl } : { introspection }),
+  });
+  return { authority, oauth };
+}
 
 describe.each(WAYS)("an access token, by %s,", (way) => {
   test.each<[string, JWTPayload]>([
@@ -38,6 +49,42 @@ describe.each(WAYS)("an access token, by %s,", (way) => {
       expect(refused.headers["www-authenticate"]).toContain('error="insufficient_scope"');
     },
   );
+
+  test.each<[string, JWTPayload, readonly string[]]>([
+    ["text scope", { scope: "run read" }, ["run", "read"]],
+    ["list scope", { scope: ["run", "read"] }, ["run", "read"]],
+    ["Entra", { scp: "run approve", ver: "2.0" }, ["run", "approve"]],
+    ["Entra, one scope", { scp: "approve" }, ["approve"]],
+    ["Entra, application", { roles: ["run", "read"] }, ["run", "read"]],
+    ["Okta, Kinde, Ory", { scp: ["read"] }, ["read"]],
+    ["Auth0", { scope: "openid profile", permissions: ["approve"] }, ["approve"]],
+    ["Cognito", { scope: `${RESOURCE}/read openid` }, ["read"]],
+    ["both", { scope: "run", permissions: ["read"], scp: 7, roles: null }, ["run", "read"]],
+    ["Keycloak", { realm_access: { roles: ["agents-admin", "run"] } }, ["approve"]],
+    ["Authentik", { groups: ["agents-admin", "agents-all"] }, ["run", "approve"]],
+    ["Cognito's groups", { "cognito:groups": ["agents-all"] }, ["run"]],
+    ["configured names", { scope: "agents-all api://app/run" }, ["run"]],
+  ])("with scopes as %s has them lets its holder do that", async (_name, claims, scopes) => {
+    const { authority, oauth } = await configured({
+      run: ["api://app/run", "agents-all"],
+      approve: "agents-admin",
+    });
+    const { authenticator } = await authenticated({ oauth: oauth(way) });
+    const given = { scope: undefined, ...claims };
+    const token = way === "keys" ? await authority.signed(given) : authority.opaque(given);
+    const accepted = await authenticator?.authenticate(`Bearer ${token}`);
+    expect(accepted).toMatchObject({ ok: true, auth: { scopes } });
+  });
+
+  test.each<[string, (issuer: string) => JWTPayload]>([
+    ["a slash after the issuer", (issuer) => ({ iss: `${issuer}/` })],
+    ["a slash after the audience", () => ({ aud: `${RESOURCE}/` })],
+    ["a clock that is 50 seconds ahead", () => ({ iat: now() + 50, nbf: now() + 50 })],
+    ["an expiry 30 seconds ago", () => ({ exp: now() - 30 })],
+  ])("with %s is accepted", async (_name, changes) => {
+    const { token, ask, issuer } = await openWithIssuer(way);
+    expect((await ask(await token(changes(issuer)))).status).toBe(200);
+  });
 
   test.each(CLIENT_KINDS)("lets a subject (%s) have runs of its own, and scopes", async (kind) => {
     const tokens = [{ sha256: sha256("alice-token"), principal: "alice" }];
@@ -111,6 +158,33 @@ test("without the issuer's keys the server says that it is at fault, not the tok
     reason: "issuer_unavailable",
     response: { status: 503 },
   });
+});
+
+test.each([
+  [
+    ["api://app/run", "api://app/approve", "api://app/read"],
+    "api://app/run api://app/approve api://app/read",
+  ],
+  [{ run: ["agent:run", "agents"], read: "agent:read" }, "agent:run approve agent:read"],
+])("clients are told to request the names %j", async (scopes, names) => {
+  const { oauth } = await configured(scopes);
+  const { authenticator, documents } = await authenticated({ oauth: oauth("keys") });
+  const advertised = documents?.get("/.well-known/oauth-protected-resource");
+  expect(advertised).toMatchObject({ scopes_supported: names.split(" ") });
+  const refused = await authenticator?.authenticate(undefined);
+  expect(refused?.ok === false && refused.response.headers.get("www-authenticate")).toContain(
+    `scope="${names}"`,
+  );
+});
+
+test.each([[["app"]], [[]], [{ write: "x" }], [{ run: "" }]])("the names %j are refused", (scopes) => {
+  const oauth = {
+    issuer: "https://login.example",
+    resource: RESOURCE,
+    jwksUrl: "https://login.example/k",
+    scopes,
+  };
+  expect(ConfigSchema.safeParse({ dataDir: "/data", http: { oauth } }).success).toBe(false);
 });
 
 test("anyone may read which authorization server to ask", async () => {

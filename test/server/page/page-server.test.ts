@@ -1,9 +1,9 @@
-import { isApproval } from "../../../src/runs/run.ts";
 import { createHmac } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { isApproval } from "../../../src/runs/run.ts";
 import { filesIn } from "../../support/files-in.ts";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
@@ -20,7 +20,7 @@ import {
 } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { send } from "../../support/clients-raw.ts";
-import { findPage, forgetPage, linkProof, notePage } from "../../../src/server/page/find-page.ts";
+import { findPage, linkProof, notePage } from "../../../src/server/page/find-page.ts";
 import type { Backend } from "../../../src/backends/backend.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
@@ -458,7 +458,7 @@ describe("all runs", () => {
     const find = (first?: string, own = key) => findPage(folder, own, Date.now(), first);
     expect(await find()).toBeUndefined();
     const pages = await openPages(service, undefined, { key, local: ME });
-    await notePage(folder, pages.address);
+    const forget = await notePage(folder, pages.address);
     expect((await visit((await find("run_x")) ?? "")).path).toBe("/runs/run_x");
     expect(await find(undefined, Buffer.alloc(32, 1))).toBeUndefined();
     const impostor = createServer((_request, response) => {
@@ -468,13 +468,13 @@ describe("all runs", () => {
     cleanUpWith(() => impostor.close());
     const address = impostor.address();
     const port = typeof address === "object" ? address?.port : 0;
-    await notePage(folder, `http://127.0.0.1:${port}/`);
+    const forgetImpostor = await notePage(folder, `http://127.0.0.1:${port}/`);
     // The server that began earlier still runs.
     expect(new URL((await find()) ?? "").origin).toBe(new URL(pages.address).origin);
-    await forgetPage(folder, pages.address);
+    await forget();
     expect(await find()).toBeUndefined();
     expect(existsSync(join(folder, "page.json"))).toBe(true);
-    await forgetPage(folder, `http://127.0.0.1:${port}/`);
+    await forgetImpostor();
     expect(existsSync(join(folder, "page.json"))).toBe(false);
   });
 });

@@ -30,10 +30,10 @@ test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", as
   const config = { approvals: { allowModelAnswers: true } };
   const client = await connect(depsFor(service, { config }), { kind });
   const cases: [string, Record<string, unknown>, string][] = [
-    ["run_deep_agent", { task: "x", taks: 1 }, 'unknown argument "taks"; the arguments are task, thread_id'],
+    ["run_deep_agent", { taks: "x" }, 'unknown argument "taks"; the arguments are task, thread_id'],
     [
       "run_deep_agent",
-      { task: "x", ...Object.fromEntries(Array.from({ length: 9000 }, (_, n) => [`colour${n}`, n])) },
+      Object.fromEntries(Array.from({ length: 9000 }, (_, n) => [`colour${n}`, n])),
       '"colour9" and 8990 more; the arguments are task',
     ],
     ["run_deep_agent", {}, "task:"],
@@ -55,6 +55,25 @@ test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", as
     code: -32602,
     message: expect.stringContaining("run_deep_agnet"),
   });
+});
+
+test.each(CLIENT_KINDS)("%s: arguments that a client adds are ignored and named", async (kind) => {
+  const client = await connectTo(plainRuns("the answer"), kind);
+  const added = { wait_for_previous: true, ["__proto__x"]: { task: "other" } };
+  const note = 'Ignored the unknown argument "wait_for_previous", "__proto__x"; the arguments are ';
+  const run = await client.call("run_deep_agent", { task: "say it", ...added });
+  expect(run).toMatchObject({ isError: false, structured: { answer: "the answer" } });
+  expect(run.text).toContain(note);
+  for (const [tool, args] of [
+    ["check_deep_agent", {}],
+    ["check_deep_agent", { run_id: (run.structured as { run_id: string }).run_id }], // the report of a run has one
+    ["search_memories", { query: "x" }],
+    ["read_agent_file", { path: "/memories/none.md" }],
+  ] as const) {
+    const { text, isError } = await client.call(tool, { ...args, ...added });
+    expect(isError, tool).toBe(tool === "read_agent_file");
+    expect(text, tool).toContain(note);
+  }
 });
 
 test.each(CLIENT_KINDS)("%s: a check without run_id lists the caller's runs", async (kind) => {

@@ -1,8 +1,8 @@
 /** The screen of a run that has ended: its answer or outcome, its changes, and ways to continue. */
+import { totalCost } from "../cost-words.ts";
 import { oneLine } from "../../../core/text.ts";
 import { type DiffCounts, sumOfCounts } from "../../../core/diff.ts";
 import { type RunView, type RunRequest } from "../../../runs/run.ts";
-import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
 import { type Viewer, changesPath, mayRun, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";

@@ -1,4 +1,5 @@
 /** One approval in a review: the exact call, and the decision. */
+import { offeredDecisions } from "../../../tools/call-request.ts";
 import { displayName } from "../../../core/text.ts";
 import { askedCall } from "../../../runs/asked-words.ts";
 import type { Approval } from "../../../runs/run.ts";
@@ -9,7 +10,7 @@ import { agentTypes, deadlineText } from "../request-words.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
-import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
+import { type ShownCall, shownCall } from "../shown-call.ts";
 import { diffLooks, labelled, shownPath, terms } from "./pieces.ts";
 import { type CardParts, type Complaint, type RequestLook, fold, onlyLooks, requestForm } from "./request.ts";
 
@@ -122,7 +123,7 @@ interface FormLook extends Omit<RequestLook, "now"> {
 function foot(approval: Approval, look: FormLook): Html {
   if (!mayDecide(look.viewer.session)) return onlyLooks(look.viewer);
   const { complaint } = look;
-  const offered = decisionsFor(approval, look);
+  const offered = offeredDecisions(approval, look);
   const may = (decision: PersonDecision["type"]) => offered.includes(decision);
   const buttons = html`<div class="decide">
     ${may("approve") && button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`)}

@@ -1,6 +1,6 @@
 /** The changes of one file by runs. */
 import type { RunEvent } from "../../../runs/events.ts";
-import { type Approval, type RunHead, agentName, nameOf } from "../../../runs/run.ts";
+import { type Approval, agentName, nameOf, type Run } from "../../../runs/run.ts";
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type Viewer, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";
@@ -13,7 +13,7 @@ import { keyOf } from "./timeline.ts";
 type ChangeEvent = Extract<RunEvent, { kind: "file_changed" }>;
 
 export interface FileChange extends Pick<ChangeEvent, "seq" | "time" | "agent"> {
-  run: Pick<RunHead, "id" | "task" | "name">;
+  run: Pick<Run, "id" | "task" | "name">;
   data: ChangeEvent["data"];
 }
 

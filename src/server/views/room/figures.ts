@@ -1,7 +1,7 @@
 /** Times, durations, tokens and money as people read them. */
+import type { RunView } from "../../../runs/run.ts";
+import { dollars, knownCost } from "../cost-words.ts";
 import { isoTime } from "../../../core/clock.ts";
-import type { ModelUsage } from "../../../runs/run.ts";
-import { dollars, knownCost } from "../../../runs/view.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 
@@ -22,7 +22,7 @@ export function money(amount: number | undefined): string {
 }
 
 /** The cost of all models; `undefined` if nothing was paid. */
-export function costOf(models: readonly ModelUsage[]): string | undefined {
+export function costOf(models: RunView["models"]): string | undefined {
   const { usd, isWhole } = knownCost(models);
   if (usd === 0) return isWhole ? undefined : "unknown";
   return `${isWhole ? "" : "≥ "}${money(usd)}`;

@@ -1,7 +1,8 @@
 /** The goal of a run on its screens: each criterion with the newest verdict and its evidence. */
+import { goalHeading } from "../goal-report.ts";
 import { capital, oneLine } from "../../../core/text.ts";
 import { VERDICT_WORDS } from "../../../core/criteria.ts";
-import { type CriterionFinding, type GoalView, goalHeading } from "../../../runs/goal.ts";
+import { type CriterionFinding, type GoalView } from "../../../runs/goal.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";

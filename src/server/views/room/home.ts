@@ -5,10 +5,10 @@ import { displayText, oneLine } from "../../../core/text.ts";
 import {
   type PendingRequest,
   type RunFilter,
-  type RunStatus,
   type RunSummary,
   isQuestion,
   nameOf,
+  type Run,
 } from "../../../runs/run.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
@@ -37,7 +37,7 @@ export interface ListedRun extends RunSummary {
 
 export interface HomeScreen {
   session: PageSession;
-  counts: Readonly<Record<RunStatus, number>>;
+  counts: Readonly<Record<Run["status"], number>>;
   /** Runs that need somebody while others of their agents work. */
   both: number;
   /** Runs that wait for their turn, counted as at work. */
@@ -150,7 +150,7 @@ function obstacle({ code, message, remedy }: Refusal): Html {
   </section>`;
 }
 
-const FILTERS: readonly (readonly [RunStatus | undefined, string])[] = [
+const FILTERS: readonly (readonly [Run["status"] | undefined, string])[] = [
   [undefined, "All"],
   ["working", "At work"],
   ["input_required", "Needs you"],

@@ -1,6 +1,6 @@
 /** The outcome of a run without an answer: the cause in words, the kept parts, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
-import { type FailureReason, type RunView, endedEarly } from "../../../runs/run.ts";
+import { type RunView, endedEarly, type Run } from "../../../runs/run.ts";
 import { type Viewer, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import causes from "./causes.json" with { type: "json" };
@@ -10,7 +10,7 @@ import { counted, standingOf } from "./states.ts";
 
 const MAX = { text: 600, said: 4000 };
 
-export const CAUSES: Readonly<Record<FailureReason, string>> = causes;
+export const CAUSES: Readonly<Record<NonNullable<Run["failure"]>["reason"], string>> = causes;
 
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";

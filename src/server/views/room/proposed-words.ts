@@ -1,5 +1,4 @@
-/** Words for the review of a proposed change, which the page's script repeats when somebody chooses. */
-
+/** Words for the review of a proposed change. The page's script repeats those about choices. */
 import { applyFilesText, counted } from "../../../tools/format.ts";
 
 export interface ChosenCounts {

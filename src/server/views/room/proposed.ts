@@ -29,6 +29,8 @@ export interface ShownChange {
   more: number;
   copiedAt: number;
   isRepository: boolean;
+  /** Commits in the copy, which are not applied. */
+  commits?: readonly string[];
   reviews: readonly ReviewRecord[];
 }
 
@@ -217,7 +219,7 @@ function content(place: Place): Html {
 
 function intro(place: Place): Html {
   const { change, screen, question, now, viewer } = place;
-  const { copiedAt, reviews, isRepository, more } = change;
+  const { copiedAt, reviews, isRepository, more, commits = [] } = change;
   const isUntouched = reviews.every(
     ({ applied, partly, branch }) => branch !== undefined || applied.length + partly.length === 0,
   );
@@ -232,7 +234,11 @@ function intro(place: Place): Html {
         >${isUntouched ? "Nothing in the folder has changed yet." : "Nothing of this is in the folder yet."}
         The agent worked on a copy of ${folder} as it was at
         ${nearTime(copiedAt, now)}${isRepository && ", with your uncommitted work"}. ${standing(place)}
-        ${more > 0 && `${filesText(more)} more come with the next review.`}</span
+        ${more > 0 && `${filesText(more)} more come with the next review.`}
+        ${
+          commits.length > 0 &&
+          `Commits that the agent made in it are not applied, only the files are: ${commits.map(displayName).join("; ")}.`
+        }</span
       >
       ${diffLooks(viewer.session)}
     </div>`;

@@ -1,8 +1,8 @@
 /** The review of requests: open approvals and questions, oldest first, then past decisions and answers. */
+import { askedAgainText } from "../request-words.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
-import { askedAgainText } from "../../../runs/asked-words.ts";
 import type { RunRequest, RunView } from "../../../runs/run.ts";
-import { DEADLINE, isAskedAgain, isQuestion, waitingIn } from "../../../runs/run.ts";
+import { DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
@@ -140,15 +140,15 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
     .toReversed();
   if (past.length === 0) return undefined;
   const items = past.slice(0, MAX.decided).map((asked) => {
-    const isVain = !isQuestion(asked) && isAskedAgain(asked, view);
+    const again = isQuestion(asked) ? "" : askedAgainText(asked, view);
     const own = isQuestion(asked) && asked.decidedBy === DEADLINE ? EXPIRED : DECISIONS[asked.status];
-    const state: State = isVain ? { ...own, icon: "again", tone: "amber" } : own;
+    const state: State = again === "" ? own : { ...own, icon: "again", tone: "amber" };
     const answer = isQuestion(asked) && asked.answer && answerText(asked.answer);
     const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;
     return html`<li>
       <span class="past"
         >${icon(state.icon, state.tone)}${headline(asked)}<small class="anywhere"
-          >${decisionText(asked, state)}${at}${answer && `: ${oneLine(displayText(answer), MAX.answer)}`}${isVain && askedAgainText(asked)}</small
+          >${decisionText(asked, state)}${at}${answer && `: ${oneLine(displayText(answer), MAX.answer)}`}${again}</small
         ></span
       >
     </li>`;

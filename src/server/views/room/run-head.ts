@@ -1,7 +1,7 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
+import { costGap } from "../cost-words.ts";
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { type Run, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
-import { costGap } from "../../../runs/view.ts";
 import type { Viewer } from "../../contracts/viewer.ts";
 import { filesPath, isShared, mayDecide, mayRun, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -12,18 +12,11 @@ import { filesText } from "./proposed-words.ts";
 import { headlineText } from "./card.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
-import { ASKING, WORKING, agentsText, pill, standingOf } from "./states.ts";
+import { ASKING, agentsText, pill, standingOf } from "./states.ts";
 import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
 export type Tab = (typeof TABS)[number];
-
-/** Chooses the tab that answers the person's question at this moment. */
-export function tabOf(view: RunView): Tab {
-  if (isFinal(view.run.status)) return "answer";
-  const { states, waiting } = standingOf(view);
-  return waiting > 0 && !states.includes(WORKING) ? "review" : "work";
-}
 
 export interface HeadLook {
   tab: Tab | "files";

@@ -1,7 +1,7 @@
 /** The screen of schedules: when each starts, what became of its last run, and a form for another one. */
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunSummary } from "../../../runs/run.ts";
-import { CATCH_UP, type CatchUp, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
+import { CATCH_UP, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
@@ -21,7 +21,7 @@ export interface ScheduleDraft {
   expression: string;
   timeZone: string;
   name: string;
-  catchUp: CatchUp;
+  catchUp: ScheduleView["catchUp"];
   catchUpLimit: string;
   overlap: boolean;
   /** The fields of the model, the limits and the goal of its runs. */
@@ -142,7 +142,7 @@ const removing = ({ id, name }: ScheduleView): Html =>
     </form>
   </details>`;
 
-const CATCH_UP_CHOICES: Readonly<Record<CatchUp, string>> = {
+const CATCH_UP_CHOICES: Readonly<Record<ScheduleView["catchUp"], string>> = {
   one: "Start the newest one",
   all: "Start all, one after the other",
   skip: "Skip them",

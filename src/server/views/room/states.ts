@@ -1,17 +1,14 @@
 /** Looks and names of states, the same in lists, the plan, the timeline and tabs. */
 import {
-  type AgentWork,
   type RunRequest,
   type Run,
-  type RunStatus,
   type RunSummary,
   type RunView,
-  type SubagentView,
   isLimit,
   isWithin,
   waitingIn,
 } from "../../../runs/run.ts";
-import { waitsIn } from "../../../runs/waits.ts";
+import { waitsIn } from "../waits.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
 
@@ -37,9 +34,12 @@ const STATES = {
   cancelled: { icon: "stop", tone: "faint", word: "Cancelled" },
 } as const;
 
-export const RUN_STATES: Readonly<Record<RunStatus, State>> = { ...STATES, input_required: ASKING };
+export const RUN_STATES: Readonly<Record<Run["status"], State>> = { ...STATES, input_required: ASKING };
 
-export const AGENT_STATES: Readonly<Record<SubagentView["status"], State>> = { ...STATES, queued: QUEUED };
+export const AGENT_STATES: Readonly<Record<RunView["subagents"][number]["status"], State>> = {
+  ...STATES,
+  queued: QUEUED,
+};
 
 /** Numbers of a run's subagents by their state, for every screen. */
 type AgentCounts = Record<"all" | "done" | "failed" | "cancelled" | "queued" | "asking" | "working", number>;
@@ -103,7 +103,7 @@ export const counted = (counts: Readonly<Record<string, number>>): string[] =>
 /** `asked`: the requests of the agent itself; `since`: see `Waits`. */
 export function agentState(
   state: State,
-  { isRetrying }: AgentWork,
+  { isRetrying }: RunView["mainAgent"],
   { asked, waitsSince: since }: { asked: readonly RunRequest[]; waitsSince: number | undefined },
 ): State {
   if (asked.some(({ status }) => status === "pending")) return AGENT_ASKS;

@@ -3,7 +3,7 @@ import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
-import { waitsIn } from "../../../runs/waits.ts";
+import { waitsIn } from "../waits.ts";
 import { type Viewer, isShared, stepPath } from "../../contracts/viewer.ts";
 import { type ToldCall, callWords, isPlainResult, manyCalls } from "../call-words.ts";
 import { type Html, html } from "../html.ts";

@@ -1,9 +1,10 @@
 /** The agents of a run over time: one row for each, with a bar of its activity. */
 import { groupBy } from "../../../core/group-by.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
-import type { AgentPath, AgentWork, RunRequest, RunView, Span, SubagentView } from "../../../runs/run.ts";
-import { GENERAL_PURPOSE, isFinal, isWithin } from "../../../runs/run.ts";
-import { waitsIn } from "../../../runs/waits.ts";
+import type { AgentPath, RunRequest, RunView, Span, SubagentView } from "../../../runs/run.ts";
+import { isFinal, isWithin } from "../../../runs/run.ts";
+import { GENERAL_PURPOSE } from "../../../tools/tool.ts";
+import { waitsIn } from "../waits.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, money, timeOf, tokens } from "./figures.ts";
@@ -31,7 +32,7 @@ export interface AgentRow {
   /** Its kind, if that adds something to the name. */
   type: string | undefined;
   state: State;
-  work: AgentWork;
+  work: RunView["mainAgent"];
   asked: readonly RunRequest[];
   waitsSince: number | undefined;
   subagent: SubagentView | undefined;

@@ -1,9 +1,9 @@
 /** The screen of a run at work: its plan, its agents over time, what one of them does, and what happened. */
+import { totalCost } from "../cost-words.ts";
 import { defined } from "../../../core/defined.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
-import { type ModelUsage, type RunView, type SubagentView, isFinal } from "../../../runs/run.ts";
-import { totalCost } from "../../../runs/view.ts";
+import { type RunView, type SubagentView, isFinal } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -127,7 +127,7 @@ function cost({ models }: RunView): Html | undefined {
   return listSection("Cost", money(total), items, { list: "cost", look: "later" });
 }
 
-const ROLES: Readonly<Record<ModelUsage["role"], string>> = {
+const ROLES: Readonly<Record<RunView["models"][number]["role"], string>> = {
   main: "Main agent",
   subagents: "Subagents",
   summary: "Summaries",

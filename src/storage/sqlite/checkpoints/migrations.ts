@@ -1,6 +1,6 @@
 import type { SqliteMigration } from "../migrations.ts";
 import type { Database } from "../api.ts";
-import { CHECKPOINT_TABLES } from "./schema.ts";
+import tables from "./tables.sql" with { type: "text" };
 
 export const CHECKPOINT_MIGRATIONS: readonly SqliteMigration[] = [
   // This number was used before the first release. Data that has it is refused, because its tables exist.
@@ -13,7 +13,7 @@ function makeTables(database: Database): void {
   const found = database
     .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'")
     .get();
-  database.exec(found === undefined ? CHECKPOINT_TABLES : `${RENAME}${CHECKPOINT_TABLES}${COPY}`);
+  database.exec(found === undefined ? tables : `${RENAME}\n${tables}${COPY}`);
 }
 
 const RENAME = `

@@ -1,14 +1,15 @@
-import type { Migration } from "../../sql/migration.ts";
+-- Version 1: none
+-- Numbers 1 and 2 were used before the first release. Data that has them is refused, because its tables exist.
 
-/**
- * Checkpoints in the order of `seq`, because the ids that LangGraph makes are in the order of time only as long as
- * no clock is set back and all servers have the same. `channels` are those whose values a checkpoint holds. A large
- * text belongs to one graph of one thread, so that whoever deletes the graph deletes it, without counting uses; it
- * is found by its hash alone. It has either its content or an object in S3. `unused_since` is the time at which nothing
- * referred to the object any more, and at first that at which it was begun. Those in `deleted_objects` are to be deleted
- * in S3.
- */
-const CHECKPOINT_TABLES = `
+-- Version 2: none
+
+-- Version 3: checkpoints, their writes and large values
+-- Checkpoints in the order of `seq`, because the ids that LangGraph makes are in the order of time only as long as
+-- no clock is set back and all servers have the same. `channels` are those whose values a checkpoint holds. A large
+-- text belongs to one graph of one thread, so that whoever deletes the graph deletes it, without counting uses; it
+-- is found by its hash alone. It has either its content or an object in S3. `unused_since` is the time at which nothing
+-- referred to the object any more, and at first that at which it was begun. Those in `deleted_objects` are to be deleted
+-- in S3.
 CREATE TABLE checkpoints (
   thread_id TEXT COLLATE "C" NOT NULL,
   checkpoint_ns TEXT COLLATE "C" NOT NULL,
@@ -58,11 +59,4 @@ CREATE TABLE thread_fences (
   thread_id TEXT COLLATE "C" PRIMARY KEY,
   run BIGINT NOT NULL,
   claim BIGINT NOT NULL
-);`;
-
-export const POSTGRES_CHECKPOINTS: readonly Migration[] = [
-  // These numbers were used before the first release. Data that has them is refused, because its tables exist.
-  { version: 1, name: "none", sql: "" },
-  { version: 2, name: "none", sql: "" },
-  { version: 3, name: "checkpoints, their writes and large values", sql: CHECKPOINT_TABLES },
-];
+);

@@ -1,5 +1,5 @@
 /** Behaviour of every backend when files are written, whatever their names. */
-import * as errors from "../backends/errors.ts";
+import * as errors from "../src/backends/errors.ts";
 import { type Bench, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
 
 const deleteFile = async ({ backend, at }: Bench, path: string) => backend.delete?.(at(path));

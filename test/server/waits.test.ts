@@ -4,7 +4,7 @@ import type { AgentPath } from "../../src/agent/agent.ts";
 import type { RunEvent, RunEventKind } from "../../src/runs/events.ts";
 import type { RunRequest } from "../../src/runs/run.ts";
 import { RunFold } from "../../src/runs/view.ts";
-import { waitsIn } from "../../src/runs/waits.ts";
+import { waitsIn } from "../../src/server/views/waits.ts";
 
 const path = (...ids: string[]): AgentPath => ids.map((callId) => ({ callId, name: "worker" }));
 const started = (agent: AgentPath, callId: string, tool = "act", more = {}) =>

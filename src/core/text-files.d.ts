@@ -15,3 +15,7 @@ declare module "*.ps1" {
   const text: string;
   export default text;
 }
+declare module "*.sql" {
+  const text: string;
+  export default text;
+}

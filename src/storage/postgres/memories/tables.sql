@@ -1,11 +1,7 @@
-import type { Migration } from "../../sql/migration.ts";
-
-/**
- * `namespace` is its encoded path, so that everything below a prefix is one range. `id` is never used again, so `id`
- * and `version` together name one state of one item. `body` is the searched text, `words` its index:
- * null for items that a search leaves out.
- */
-const STORE_TABLES = `
+-- Version 1: items and the index of their words
+-- `namespace` is its encoded path, so that everything below a prefix is one range. `id` is never used again, so `id`
+-- and `version` together name one state of one item. `body` is the searched text, `words` its index:
+-- null for items that a search leaves out.
 CREATE TABLE store_items (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   namespace TEXT COLLATE "C" NOT NULL,
@@ -21,14 +17,12 @@ CREATE TABLE store_items (
   UNIQUE (namespace, key)
 );
 CREATE INDEX store_items_words ON store_items USING gin (words);
-CREATE INDEX store_items_expiring ON store_items (expires_at) WHERE expires_at IS NOT NULL;`;
+CREATE INDEX store_items_expiring ON store_items (expires_at) WHERE expires_at IS NOT NULL;
 
-/**
- * Same as in SQLite: `store_models` are the embedding models in use, `store_unembedded` is the queue of each, and
- * `store_passages` has vectors of length 1 as 32-bit floats. Items older than a model are added to its queue from
- * `to_fill` downwards, newer and changed ones by the trigger.
- */
-const EMBEDDINGS = `
+-- Version 2: vectors of passages, and the queue of items without
+-- Same as in SQLite: `store_models` are the embedding models in use, `store_unembedded` is the queue of each, and
+-- `store_passages` has vectors of length 1 as 32-bit floats. Items older than a model are added to its queue from
+-- `to_fill` downwards, newer and changed ones by the trigger.
 CREATE TABLE store_models (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
@@ -63,9 +57,4 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE TRIGGER store_items_to_embed AFTER INSERT OR UPDATE OF value, body ON store_items
-FOR EACH ROW EXECUTE FUNCTION embed_item();`;
-
-export const POSTGRES_STORE: readonly Migration[] = [
-  { version: 1, name: "items and the index of their words", sql: STORE_TABLES },
-  { version: 2, name: "vectors of passages, and the queue of items without", sql: EMBEDDINGS },
-];
+FOR EACH ROW EXECUTE FUNCTION embed_item();

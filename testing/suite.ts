@@ -1,4 +1,4 @@
-import type { Backend } from "../backends/backend.ts";
+import type { Backend } from "../src/backends/backend.ts";
 
 /** The checks that the suites use of a runner's `expect`. */
 export interface Matchers {

@@ -1,5 +1,5 @@
 /** Finds the calls and agents of a run that do nothing but wait for a person. */
-import type { AgentPath } from "../agent/agent.ts";
+import type { AgentPath } from "../../runs/run.ts";
 import {
   type OpenCall,
   type RunRequest,
@@ -8,7 +8,7 @@ import {
   isSameAgent,
   isWithin,
   waitingIn,
-} from "./run.ts";
+} from "../../runs/run.ts";
 
 /** Each returns since when a call or an agent waits, or undefined if it works. */
 export interface Waits {

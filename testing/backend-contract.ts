@@ -1,4 +1,4 @@
-import type { Backend } from "../backends/backend.ts";
+import type { Backend } from "../src/backends/backend.ts";
 import { READ_SUITES } from "./read-suites.ts";
 import type { Bench, Expect, Matchers, Suite } from "./suite.ts";
 import { WRITE_SUITES } from "./write-suites.ts";

@@ -1,5 +1,5 @@
-import type { GrepOptions } from "../backends/backend.ts";
-import * as errors from "../backends/errors.ts";
+import type { GrepOptions } from "../src/backends/backend.ts";
+import * as errors from "../src/backends/errors.ts";
 import { type Bench, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
 
 const TREE = ["/.env", "/a.md", "/b.ts", "/src/.hidden/x.ts", "/src/a-b.ts", "/src/a/c.ts", "/src/d.md"];
