@@ -7,9 +7,9 @@ import type { Backend } from "../backends/backend.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
-import { isInside, realPath, repositoryAround } from "../core/real-path.ts";
+import { isInside, realPath } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";
-import type { Owner } from "./owned-places.ts";
+import { type Owner, findRepository } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 
 export type SharedConfig = Pick<Config, "homeFolder" | "workspace" | "workspaceFolder" | "privatePaths">;
@@ -48,7 +48,7 @@ export function sharedRoots(
     });
   // If people have folders of their own, the folders above them belong to others.
   const folder = workspace === undefined || workspaceFolder !== undefined ? undefined : realPath(workspace);
-  const repository = folder && repositoryAround(folder);
+  const repository = findRepository({ workspace, workspaceFolder });
   const isWide = repository && homeFolder !== undefined && isInside(repository, homeFolder);
   const above: string[] = [];
   for (let at = folder; at && repository && !isWide && at !== repository; at = dirname(at))

@@ -94,17 +94,21 @@ export function parseCommand(
   const [, first = ""] = /^[#\s]*(.*)/.exec(body) ?? [];
   const description = typeof fields["description"] === "string" ? fields["description"] : first;
   const given = fields["arguments"];
-  const named = (Array.isArray(given) ? given.map(String) : String(given ?? "").split(/[\s,]+/)).filter(
-    (one) => /^\w{1,64}$/.test(one),
-  );
+  const named = [given]
+    .flat()
+    .flatMap((one) => (typeof one === "string" ? one.split(/[\s,]+/) : []))
+    .filter((one) => /^\w{1,64}$/.test(one));
   const asked = [...body.matchAll(/\$\{input:(\w{1,64})(?::[^}]*)?\}/g)].map(([, one = ""]) => one);
   const inputs = [...new Set([...named, ...asked])].slice(0, 20);
-  const hint = fields["argument-hint"] ?? fields["argument_hint"];
+  const hint = [fields["argument-hint"] ?? fields["argument_hint"]]
+    .flat()
+    .filter((one) => typeof one === "string")
+    .join(" ");
   return {
     name: headOf(plainName, 64),
     description: oneLine(description, 200),
     inputs,
-    ...(hint === undefined || hint === null ? {} : { hint: oneLine([hint].flat().join(" "), 100) }),
+    ...(hint === "" ? {} : { hint: oneLine(hint, 100) }),
     fill: (args) => fillIn(withFolders(body, path), inputs, args),
   };
 }

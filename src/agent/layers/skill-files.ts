@@ -280,7 +280,7 @@ export const withFolders = (text: string, path: string, workspace = "."): string
     .replaceAll(/\$\{(?:CLAUDE_PROJECT_DIR|workspaceFolder)\}/g, () => workspace);
 
 /** Reads which side starts a skill; absent: the agent too. */
-export function invocation(fields: Readonly<Record<string, unknown>>): Pick<SkillMetadata, "invokedBy"> {
+function invocation(fields: Readonly<Record<string, unknown>>): Pick<SkillMetadata, "invokedBy"> {
   const isForPeople = isOff(fields["user-invocable"] ?? fields["user-invokable"]) ? "nobody" : "person";
   return isOn(fields["disable-model-invocation"]) ? { invokedBy: isForPeople } : {};
 }

@@ -222,7 +222,7 @@ class EditorServer {
     };
     const session = new Session(desk, { hasThread, note: opened.note });
     this.#sessions.set(sessionId, session);
-    this.#commands.set(sessionId, opened.commands);
+    this.#commands.set(sessionId, () => opened.commands());
     return session;
   }
 
