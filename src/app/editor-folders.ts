@@ -62,6 +62,10 @@ export function editorFolders(
       ok: true,
       folder,
       runs: (await opened.runs()).as(holder),
+      commands: async () => {
+        const { readPersonCommands } = await import("./person-commands.ts");
+        return readPersonCommands(opened.config, holder, logger);
+      },
       ...(notes.length === 0 ? {} : { note: notes.map((note) => `_${note}_`).join("\n\n") }),
       worksOn: (run) => run.environment === environment,
     };

@@ -48,13 +48,13 @@ export async function instructionsFor(
 
 /** Folders with instructions for the run. Those of the home folder are for the person at this machine only. */
 export function instructionPlaces(
-  config: PlacesConfig & Pick<Config, "otherPrograms" | "privatePaths" | "files">,
+  config: PlacesConfig & Pick<Config, "homeFiles" | "privatePaths" | "files">,
   owner: Owner,
   home: string = homedir(),
 ): InstructionOptions | undefined {
   const workspace = originalOf(config, owner);
   if (workspace === undefined) return undefined;
-  const { privatePaths: hidden = [], otherPrograms } = config;
+  const { privatePaths: hidden = [], homeFiles } = config;
   const openFolder = (rootDir: string) => new FilesystemBackend({ rootDir, virtualMode: true, hidden });
   const repositoryFiles = (folder: string) => new PolicyBackend(openFolder(folder), rulesOf(config) ?? {});
   const [root, place] = [findRepository(config), realPath(workspace)];
@@ -64,7 +64,7 @@ export function instructionPlaces(
     folder: WORKSPACE_MOUNT,
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),
     ...(owner.principal === LOCAL && folderProblem(home) === undefined
-      ? { home: { files: openFolder(home), isShared: !otherPrograms } }
+      ? { home: { files: openFolder(home), isShared: !homeFiles } }
       : {}),
     ...(ignored && { isPrivate: (file) => ignored.isAsked(stripPrefix(WORKSPACE_MOUNT, file)) }),
   };

@@ -87,6 +87,10 @@ export function serverParts(settings: ServerSettings): ServerParts {
     principalOf,
     openCommand,
     changes,
+    commands: async (principal) => {
+      const { readPersonCommands } = await import("./person-commands.ts");
+      return readPersonCommands(config, { principal }, logger);
+    },
     ...(kept === null ? {} : { keptAtLeastMs: kept }),
     ...(page === undefined
       ? {}

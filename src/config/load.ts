@@ -99,7 +99,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const noWorkspace = `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
   const warnings = parsed.data.workspace === undefined ? [noWorkspace] : [];
   placeServerPaths(parsed.data, draft.configFile, sources);
-  return { ok: true, config: { ...parsed.data, privatePaths }, warnings };
+  const home = parsed.data.homeFiles ? { homeFolder: realPath(sources.home) } : {};
+  return { ok: true, config: { ...parsed.data, privatePaths, ...home }, warnings };
 }
 
 /** Paths of servers are relative to the file, unless they begin with a variable. */

@@ -274,7 +274,7 @@ function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAge
 function buildSubagent(
   spec: SubAgent | CompiledSubAgent,
   params: DeepAgentParams,
-  below: SubagentRunner | undefined,
+  runner: SubagentRunner | undefined,
   siblings: ReadonlyArray<{ name: string; description: string }>,
 ): BuiltSubagent {
   const { name, description } = spec;
@@ -284,6 +284,7 @@ function buildSubagent(
     const keepsPlace = runnable instanceof DeepAgentGraph && runnable.checkpointer !== false;
     return { name, description, runnable, isFork, accountsForCalls: keepsPlace || isRepeatable };
   }
+  const below = spec.delegates === false ? undefined : runner;
   const build = () => buildGraphOf(spec, params, below, siblings);
   let built = spec.buildOnUse === true ? undefined : build();
   const graphOf = (): DeepAgentGraph => (built ??= build());

@@ -8,13 +8,14 @@ import { parsedUrl } from "../../core/parsed-url.ts";
 import { oneLine } from "../../core/text.ts";
 import { counted } from "../../tools/format.ts";
 import { openOtherServers } from "../other-servers.ts";
+import type { SharedConfig } from "../shared-folders.ts";
 import { webOf } from "../web.ts";
 import { checkSubagentTools } from "./agent-files.ts";
 import type { Check, Facts } from "./check.ts";
 
 /** Starts each server, asks for its tools and ends it; then finds subagents that name tools which do not exist. */
 export async function checkTools(
-  config: Pick<Config, "dataDir" | "mcpServers" | "subagents" | "web" | "workspace">,
+  config: SharedConfig & Pick<Config, "dataDir" | "mcpServers" | "subagents" | "web">,
   env: Facts["env"],
 ): Promise<Check[]> {
   const mcp = openOtherServers(config, env, silentLogger);

@@ -12,6 +12,27 @@ export interface SandboxMount {
   at: string;
 }
 
+/** The tops of the folders that commands read at paths of the file tree, as facts for the model. */
+export function readableTops(mounts: readonly SandboxMount[]): { readable?: string[] } {
+  const tops = mounts.filter(({ folder, at }) => folder !== at).map(({ at }) => `/${at.split("/")[1]}`);
+  return tops.length === 0 ? {} : { readable: [...new Set(tops)] };
+}
+
+/**
+ * Puts the folders of this machine into a command in place of the paths that the file tree has for them. Paths that are
+ * only the beginning of a longer name stay.
+ */
+export function withRealFolders(command: string, mounts: readonly SandboxMount[]): string {
+  const named = mounts.filter(({ folder, at }) => folder !== at && command.includes(at));
+  return named
+    .toSorted((one, other) => other.at.length - one.at.length)
+    .reduce((text, { folder, at }) => {
+      const path = at.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+      const place = folder.replaceAll(/[^\w@%+=:,./~-]/g, "\\$&");
+      return text.replaceAll(new RegExp(`(?<![\\w.~/-])${path}(?![\\w.~-])`, "g"), () => place);
+    }, command);
+}
+
 /** Folders of programs and libraries; some systems have them as links into `/usr`. */
 export const SYSTEM_FOLDERS: readonly string[] = splitWords(
   "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store",

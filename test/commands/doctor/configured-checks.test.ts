@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
-import { checkAgentFiles } from "../../../src/app/checks/agent-files.ts";
+import { checkAgentFiles, checkFoundFiles } from "../../../src/app/checks/agent-files.ts";
 import { checkEmbeddings, checkKeys, checkOtherModels } from "../../../src/app/checks/models.ts";
 import { checkTools } from "../../../src/app/checks/servers.ts";
 import { checkSearchAnswers, checkSearchKey } from "../../../src/app/checks/web.ts";
@@ -84,7 +84,7 @@ it("names tools of subagents that do not exist, and files that describe none", a
   };
   const agent = (name: string, tools: string): string =>
     `---\nname: ${name}\ndescription: d\ntools: ${tools}\n---\nWork.\n`;
-  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Skill, Gerp, mcp__broken__tool"));
+  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Gerp, mcp__broken__tool"));
   file(".claude/agents/hidden.md", agent("hidden", "Nonsense"));
   file(".claude/agents/helper.md", agent("general-purpose", "Read"));
   file(".deepagent/agents/notes.md", "no front matter");
@@ -111,7 +111,6 @@ it("names tools of subagents that do not exist, and files that describe none", a
       false,
       "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without it. Did you mean toy__store?",
     ),
-    finding("Subagent", true, expect.stringContaining("'Skill', which belongs to Claude Code")),
     finding("Subagent", false, expect.stringContaining("Did you mean grep")),
   ]);
 });
@@ -161,6 +160,19 @@ it("names skills that are left out, and links that lead out of the workspace", a
     ),
     finding("Skill", false, /^\/workspace\/skills\/lost\/SKILL\.md is left out: .*description is missing/),
   ]);
+});
+
+it("says which skills and subagents were found", async () => {
+  const skill = "---\nname: a\ndescription: d\n---\nx";
+  const workspace = filesIn({
+    ".agents/skills/a/SKILL.md": skill,
+    ".github/agents/b.agent.md": "---\ndescription: d\n---\nx",
+  });
+  expect(await checkFoundFiles(read({ model: "offline", workspace }))).toEqual([
+    finding("Skills", true, "1 skill in /workspace/.agents/skills"),
+    finding("Subagents", true, "from files: b"),
+  ]);
+  expect(await checkFoundFiles(read({ model: "offline" }))).toEqual([]);
 });
 
 it("says where each key that is used comes from", () => {
