@@ -175,7 +175,7 @@ const bundleProgram = () =>
 const bundleRequired = (name) =>
   bundle({
     input: { [name]: name },
-    output: { dir: draft, format: "cjs", entryFileNames: requiredFile(name), minify: true },
+    output: { dir: draft, format: "cjs", entryFileNames: requiredFile(name), exports: "named", minify: true },
   });
 
 const PACKAGE = /^.*node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/;

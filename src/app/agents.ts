@@ -30,7 +30,7 @@ import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsFor } from "./instructions.ts";
 import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
-import type { Owner } from "./owned-places.ts";
+import { type Owner, readIgnoreFiles } from "./owned-places.ts";
 import { readAgentFiles } from "./shared-folders.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
@@ -125,8 +125,9 @@ export async function openAgents(
     const own = chosenModel(owner, startChoices(settings, choice));
     // Without a usable model, the agent only reads threads and checks arguments.
     const chat = choice.ok ? await lent.get(own.spec ?? config.model) : OFFLINE;
-    const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
-    const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner), logger);
+    const ignored = readIgnoreFiles(config, owner);
+    const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths }, ignored);
+    const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     if (own.notice !== undefined) skipped.push(own.notice);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...named, ...toolFacts(config, web), interruptOn, skipped, log: logger };
@@ -137,8 +138,8 @@ export async function openAgents(
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
-      backend: tree.withThread(owner, executor),
-      ...(await instructionsFor(config, owner, env["HOME"])),
+      backend: tree.withThread(owner, executor, ignored),
+      ...(await instructionsFor(config, owner, env["HOME"], ignored)),
       ...configured(withLimits(config, owner.limits), web, goalParams(owner, config, lent)),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),

@@ -8,6 +8,7 @@ import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import type { Backend } from "../backends/backend.ts";
 import type { SandboxBackend } from "../backends/executor.ts";
 import { CompositeBackend } from "../backends/composite/composite.ts";
+import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import type { PolicyRules } from "../backends/policy-rules.ts";
 import { PolicyBackend } from "../backends/policy.ts";
@@ -54,18 +55,21 @@ export class FileTree {
   }
 
   /** Returns the folders alone; `/` itself is empty and read-only. Those of a thread are there for that thread. */
-  mounts(owner: Owner): Backend {
+  mounts(owner: Owner, ignored = readIgnoreFiles(this.#config, owner)): Backend {
     const nothing = new StateBackend({ files: snapshotFiles() });
-    return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(owner));
+    return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(owner, ignored));
   }
 
   /** Mounts the files of the running thread everywhere else. Commands see the files of `executor`. */
-  withThread(owner: Owner, mounted?: { executor: SandboxBackend; mount: string }): Backend {
-    const ignored = readIgnoreFiles(this.#config, owner);
+  withThread(
+    owner: Owner,
+    mounted?: { executor: SandboxBackend; mount: string },
+    ignored = readIgnoreFiles(this.#config, owner),
+  ): Backend {
     const routes = this.#routes(owner, ignored);
     if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);
     const { executor, mount } = mounted;
-    const rules = mount === WORKSPACE_MOUNT ? ignored : undefined;
+    const rules = mount === WORKSPACE_MOUNT && ignored;
     const files = rules ? new PolicyBackend(executor, rules) : executor;
     return new CompositeBackend(new StateBackend(), { ...routes, [mount]: files }, { executor: mount });
   }
@@ -79,7 +83,7 @@ export class FileTree {
     return [...mounted, ...WORKSPACE_SKILLS.filter(isThere).map((folder) => WORKSPACE_MOUNT + folder)];
   }
 
-  #routes(owner: Owner, ignored = readIgnoreFiles(this.#config, owner)): Record<string, Backend> {
+  #routes(owner: Owner, ignored: IgnoreFiles | null): Record<string, Backend> {
     const routes: Record<string, Backend> = { ...this.#served?.of(owner) };
     const { respectGitignore, privatePaths: hidden = [], files } = this.#config;
     const rootDir = workspaceOf(this.#config, owner);

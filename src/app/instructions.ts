@@ -4,6 +4,7 @@ import { relative } from "node:path";
 import type { InstructionOptions } from "../agent/layers/instruction-files.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../backends/policy.ts";
+import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import { stripPrefix } from "../backends/paths.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
@@ -36,9 +37,10 @@ export async function instructionsFor(
   config: Parameters<typeof loadInstructions>[0] & Parameters<typeof instructionPlaces>[0],
   owner: Owner & { notApplied?: readonly string[] },
   home: string | undefined,
+  ignored: IgnoreFiles | null,
 ): Promise<{ systemPrompt?: string; instructions?: InstructionOptions }> {
   const configured = await loadInstructions(config);
-  const places = defined({ instructions: instructionPlaces(config, owner, home) });
+  const places = defined({ instructions: instructionPlaces(config, owner, home, ignored) });
   if (owner.changes !== "propose") return { ...configured, ...places };
   const { notApplied = [] } = owner;
   const earlier =
@@ -51,6 +53,7 @@ export function instructionPlaces(
   config: PlacesConfig & Pick<Config, "homeFiles" | "privatePaths" | "files">,
   owner: Owner,
   home: string = homedir(),
+  ignored = readIgnoreFiles(config, owner),
 ): InstructionOptions | undefined {
   const workspace = originalOf(config, owner);
   if (workspace === undefined) return undefined;
@@ -59,7 +62,6 @@ export function instructionPlaces(
   const repositoryFiles = (folder: string) => new PolicyBackend(openFolder(folder), rulesOf(config) ?? {});
   const [root, place] = [findRepository(config), realPath(workspace)];
   const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
-  const ignored = readIgnoreFiles(config, owner);
   return {
     folder: WORKSPACE_MOUNT,
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),

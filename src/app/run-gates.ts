@@ -15,9 +15,10 @@ export const runGates = (
   config: PlacesConfig & Pick<Config, "approvals">,
   owner: Owner,
   { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
+  ignored = readIgnoreFiles(config, owner),
 ): InterruptOn => {
   const { approvals } = config;
-  const places = new WorkspacePlaces(workspaceOf(config, owner), readIgnoreFiles(config, owner));
+  const places = new WorkspacePlaces(workspaceOf(config, owner), ignored);
   // A person reviews the changes of a copy as a whole, and nothing starts programs from there.
   const isCopy = owner.changes === "propose";
   return {
@@ -30,9 +31,9 @@ export const runGates = (
 /** The places of the workspace that calls name, also by links. */
 class WorkspacePlaces {
   readonly #root: string | undefined;
-  readonly #ignored: IgnoreFiles | undefined;
+  readonly #ignored: IgnoreFiles | null;
 
-  constructor(workspace: string | undefined, ignored: IgnoreFiles | undefined) {
+  constructor(workspace: string | undefined, ignored: IgnoreFiles | null) {
     this.#root = workspace === undefined ? undefined : realPath(workspace);
     this.#ignored = ignored;
   }
@@ -40,7 +41,7 @@ class WorkspacePlaces {
   /** Gates for the files that ignore files keep from agents. */
   readingGates(): InterruptOn {
     const gate = { when: ({ args }: { args: Record<string, unknown> }) => this.#some(args, this.#isIgnored) };
-    return this.#ignored === undefined ? {} : { read_file: gate, grep: gate };
+    return this.#ignored === null ? {} : { read_file: gate, grep: gate };
   }
 
   /** True for a change of a file that starts programs, has such rules, or that a person must allow to be read. */

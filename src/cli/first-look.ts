@@ -7,7 +7,6 @@ import { type HostFacts, defaultWorkspace } from "../config/paths.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
 import type { Config } from "../config/schema.ts";
 import { orElse } from "../core/errors.ts";
-import { repositoryAround } from "../core/real-path.ts";
 import { readSecret } from "../core/keychain.ts";
 import { isExecutable } from "../core/stats.ts";
 import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
@@ -86,6 +85,13 @@ export function workspaceHere(host: HostFacts): string | undefined {
   const folder = defaultWorkspace(host);
   const repository = folder === undefined ? undefined : repositoryAround(folder);
   return repository === undefined || repository === host.home ? folder : repository;
+}
+
+export function repositoryAround(path: string): string | undefined {
+  for (let folder = path; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, ".git"))) return folder;
+    if (folder === dirname(folder)) return undefined;
+  }
 }
 
 /** Describes the way the agent's commands would run: in a sandbox, or the reason why not. */

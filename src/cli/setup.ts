@@ -4,10 +4,10 @@ import { KEY_NAMES, OFFLINE, resolveConnection, modelChoice, variable } from "..
 import { type HostFacts, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { keepSecret, readSecret, secretProblem } from "../core/keychain.ts";
-import { isInside, realPath, repositoryAround } from "../core/real-path.ts";
+import { isInside, realPath } from "../core/real-path.ts";
 import type { Client, FileClient } from "./clients/catalogue.ts";
 import type { ExitCode } from "./command.ts";
-import { keyPlace, modelsHere, workspaceHere } from "./first-look.ts";
+import { keyPlace, modelsHere, repositoryAround, workspaceHere } from "./first-look.ts";
 import { type Choice, askModel, askWorkspace, choose, keyOf } from "./init-questions.ts";
 import { complain } from "./output.ts";
 import { type Asker, terminalAsker } from "./terminal/asker.ts";

@@ -1,4 +1,4 @@
-import { existsSync, readlinkSync, realpathSync } from "node:fs";
+import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { StorageError, orElse } from "./errors.ts";
 
@@ -36,12 +36,4 @@ export function linkGuard(path: string, name: string): () => void {
 export function isInside(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
-}
-
-/** The nearest folder at or above `path` that is a repository of Git; undefined if there is none. */
-export function repositoryAround(path: string): string | undefined {
-  for (let folder = path; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, ".git"))) return folder;
-    if (folder === dirname(folder)) return undefined;
-  }
 }

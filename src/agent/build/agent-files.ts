@@ -1,7 +1,6 @@
 import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
-import { readText } from "../../backends/file-data.ts";
 import { baseName } from "../../backends/paths.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
@@ -16,7 +15,7 @@ import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import type { ToolInput } from "../contracts/middleware.ts";
 import folders from "../layers/shared-folders.json" with { type: "json" };
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
-import { MOST_LEVELS, isOff, isOn, listFolders } from "../layers/skill-files.ts";
+import { isOff, isOn, readTextFiles } from "../layers/skill-files.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
 import { type ToolWishes, chooseTools } from "./choose-tools.ts";
@@ -233,13 +232,10 @@ export async function loadAgentFiles(
   log: Logger,
 ): Promise<AgentFile[]> {
   const agents = new Map<string, { agent: AgentFile; path: string; text: string }>();
-  for (const folder of folders) {
-    const paths = await agentPaths(backend, folder, log);
-    for (const path of paths.sort().slice(0, MOST_FILES)) {
-      const file = await readText(backend, path, 100 * 1024);
-      const { text = "" } = file;
+  for (const folder of folders)
+    for (const { path, text = "", error } of await readTextFiles(backend, folder, log)) {
       const parsed =
-        file.text === undefined ? { ok: false as const, problem: file.error } : parseAgentFile(path, text);
+        error === undefined ? parseAgentFile(path, text) : { ok: false as const, problem: error };
       if (!parsed.ok) {
         log.warn("agent_file_skipped", { path, problem: parsed.problem });
         continue;
@@ -247,35 +243,14 @@ export async function loadAgentFiles(
       for (const warning of parsed.warnings) log.warn("agent_file_format", { path, warning });
       const { agent } = parsed;
       const twin = agents.get(agent.name);
-      if (twin !== undefined && twin.text !== text)
-        log.warn("agent_file_replaced", {
-          path,
-          warning: `${path}: replaces ${twin.path}, which has the same name`,
-        });
+      if (twin !== undefined && twin.text !== text) {
+        const warning = `${path}: replaces ${twin.path}, which has the same name`;
+        log.warn("agent_file_replaced", { path, warning });
+      }
       agents.set(agent.name, { agent, path, text });
     }
-    const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
-    if (paths.length > MOST_FILES) log.warn("agent_files_not_read", { folder, problem });
-  }
   return [...agents.values()].map(({ agent }) => agent).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
-
-/** The agent files of a folder and, as far as it has some, of its groups. Leaves out drafts and notes for people. */
-async function agentPaths(backend: Backend, folder: string, log: Logger, level = 1): Promise<string[]> {
-  const { files = [], error, code } = await backend.ls(folder);
-  if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
-  const paths = files
-    .filter(
-      ({ path, is_dir }) => !is_dir && /\.(?:md|toml)$/.test(path) && !/\/(?:_|readme\.)[^/]*$/i.test(path),
-    )
-    .map(({ path }) => path);
-  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? listFolders(files) : [])
-    paths.push(...(await agentPaths(backend, group, log, level + 1)));
-  return paths;
-}
-
-/** Files of one folder that are read: each run reads them again. */
-const MOST_FILES = 200;
 
 export interface LoadSubagentsOptions {
   /** The backend of the files: an instance, not a factory. */

@@ -23,7 +23,7 @@ import {
   visibleChannels,
 } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
-import { editForms } from "../layers/human-in-the-loop.ts";
+import { editForms, refusingMiddleware } from "../layers/human-in-the-loop.ts";
 import { asksForPages } from "../layers/web.ts";
 import { endCheck } from "../messages/end-check.ts";
 import { joinSystem } from "../messages/system-prompt.ts";
@@ -346,6 +346,7 @@ function goalOf({ criteria, rounds = 5, model }: GoalOptions, params: DeepAgentP
     systemPrompt: JUDGE_PROMPT,
     tools: [],
     interruptOn: false,
+    middleware: [refusingMiddleware(params.interruptOn ?? {}, params.log ?? silentLogger)],
     ...defined({ model }),
     responseFormat: findingsFormat(criteria),
     // Bounds of one judged round, which the agent's limits contain too.

@@ -7,7 +7,7 @@ import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { isRecord, textMemberOf } from "../../core/unknown.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
-import { MOST_LEVELS, type SkillMetadata, listFolders, withFolders } from "./skill-files.ts";
+import { type SkillMetadata, readTextFiles, withFolders } from "./skill-files.ts";
 
 /** Reads commands: texts with places for arguments, which only a person starts. Nothing in them is run here. */
 
@@ -23,9 +23,6 @@ export interface PersonCommand {
   fill(given: string | Readonly<Record<string, string>>): string;
 }
 
-/** Commands of one folder that are read. */
-const MOST_COMMANDS = 200;
-
 /** The commands in the files of folders; of two with one name the later counts. Unreadable ones are left out with a warning. */
 export async function loadCommands(
   backend: Backend,
@@ -33,31 +30,17 @@ export async function loadCommands(
   log: Logger,
 ): Promise<PersonCommand[]> {
   const commands = new Map<string, PersonCommand>();
-  for (const folder of folders) {
-    const paths = await commandPaths(backend, folder);
-    for (const path of paths.sort().slice(0, MOST_COMMANDS)) {
-      const file = await readText(backend, path, 100 * 1024);
+  for (const folder of folders)
+    for (const { path, text, error } of await readTextFiles(backend, folder, log)) {
       const name = relativeTo(folder, path)
         .replace(/(?:\.prompt)?\.\w+$/, "")
         .replaceAll("/", ":");
-      const command = file.text === undefined ? undefined : parseCommand({ name, path }, file.text);
-      const problem =
-        file.text === undefined ? file.error : "it has no text, or its front matter cannot be read";
+      const command = text === undefined ? undefined : parseCommand({ name, path }, text);
+      const problem = error ?? "it has no text, or its front matter cannot be read";
       if (command === undefined) log.warn("command_skipped", { path, problem });
       else commands.set(command.name, command);
     }
-  }
   return [...commands.values()];
-}
-
-async function commandPaths(backend: Backend, folder: string, level = 1): Promise<string[]> {
-  const { files = [] } = await backend.ls(folder);
-  const paths = files
-    .filter(({ path, is_dir }) => !is_dir && /\.(?:md|toml)$/.test(path) && !/\/readme\.md$/i.test(path))
-    .map(({ path }) => path);
-  for (const group of level < MOST_LEVELS && paths.length <= MOST_COMMANDS ? listFolders(files) : [])
-    paths.push(...(await commandPaths(backend, group, level + 1)));
-  return paths;
 }
 
 /** The skills that a person may start and the agent does not start by itself. */
@@ -65,7 +48,7 @@ export async function skillCommands(
   backend: Backend,
   skills: readonly SkillMetadata[],
 ): Promise<PersonCommand[]> {
-  const offered = skills.filter(({ invokedBy }) => invokedBy === "person").slice(0, MOST_COMMANDS);
+  const offered = skills.filter(({ invokedBy }) => invokedBy === "person").slice(0, 200);
   const commands = offered.map(async ({ name, path, description }) => {
     const file = await readText(backend, path, 1024 * 1024);
     const command = file.text === undefined ? undefined : parseCommand({ name, path }, file.text);

@@ -137,13 +137,43 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
 }
 
 /** Levels of folders below a source in which files are looked for, as repositories group them. */
-export const MOST_LEVELS = 3;
+const MOST_LEVELS = 3;
 
 /** The folders of a listing in which people keep files of their own. */
-export const listFolders = (files: readonly FileInfo[]): string[] =>
+const listFolders = (files: readonly FileInfo[]): string[] =>
   files
     .filter(({ path, is_dir }) => is_dir && !/\/(?:\.git|node_modules)\/?$/.test(path))
     .map(({ path }) => withoutSlash(path));
+
+/** Files of one folder that are read: each run reads them again. */
+const MOST_FILES = 200;
+
+/** Reads the Markdown and TOML files of a folder and of its groups, but not drafts and notes for people. */
+export async function readTextFiles(
+  backend: Backend,
+  folder: string,
+  log: Logger,
+): Promise<{ path: string; text?: string; error?: string }[]> {
+  const paths = (await textFiles(backend, folder, log)).sort();
+  const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
+  if (paths.length > MOST_FILES) log.warn("files_not_read", { folder, problem });
+  const read = paths
+    .slice(0, MOST_FILES)
+    .map(async (path) => ({ path, ...(await readText(backend, path, 100 * 1024)) }));
+  return Promise.all(read);
+}
+
+/** The files of groups are listed as far as the folder has not too many by itself. */
+async function textFiles(backend: Backend, folder: string, log: Logger, level = 1): Promise<string[]> {
+  const { files = [], error, code } = await backend.ls(folder);
+  if (error !== undefined && code !== "not_found") log.warn("folder_not_read", { folder, error });
+  const paths = files.flatMap(({ path, is_dir }) =>
+    !is_dir && /\.(?:md|toml)$/.test(path) && !/\/(?:_|readme\.)[^/]*$/i.test(path) ? [path] : [],
+  );
+  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? listFolders(files) : [])
+    paths.push(...(await textFiles(backend, group, log, level + 1)));
+  return paths;
+}
 
 async function readSkill(
   backend: Backend,
@@ -336,7 +366,7 @@ export function notingFiles(log: Logger, note: (text: string, isLeftOut: boolean
     const texts = fields as Record<string, string | undefined>; // but `paths`, which are not reported here
     const { path, folder = path, source = folder, error, problem = error, warning } = texts;
     if (warning !== undefined) note(warning, false);
-    else if (event === "agent_files_not_read") note(`${source} has too many files: ${problem}`, true);
+    else if (event === "files_not_read") note(`${source} has too many files: ${problem}`, true);
     else if (problem !== undefined) note(`${source} is left out: ${problem}`, true);
   };
   return { ...log, warn };

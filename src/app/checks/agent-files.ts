@@ -20,10 +20,8 @@ import { namedModels, withAllowedModels } from "../models.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
-import { counted } from "../../tools/format.ts";
 import { listedTypes } from "../../tools/task.ts";
 import { instructionPlaces } from "../instructions.ts";
-import { SKILLS_MOUNT } from "../settings.ts";
 import type { Check } from "./check.ts";
 
 type FilesConfig = SharedConfig & Pick<Config, "subagents">;
@@ -106,25 +104,6 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
       text: `lists ${shown.length} of ${all} ${kind} that were read, as limits.listedCharacters (${config.limits.listedCharacters}) allows; the agent finds the others in their folders`,
     }));
   return [...problems, ...cuts];
-}
-
-/** Lists the skills and subagents that were found in files, without the bundled ones. */
-export async function checkFoundFiles(config: Config): Promise<Check[]> {
-  const { skills, sources } = await loadSkillFiles(config);
-  const files = await agentFiles(config, silentLogger);
-  const folders = sources.slice().sort((one, other) => other.length - one.length);
-  const counts = new Map<string, number>();
-  for (const { path } of skills) {
-    const folder = folders.find((source) => path.startsWith(`${source}/`)) ?? path;
-    counts.set(folder, (counts.get(folder) ?? 0) + 1);
-  }
-  counts.delete(SKILLS_MOUNT);
-  const found = [...counts].map(([folder, count]) => `${counted(count, "skill")} in ${folder}`);
-  const names = files.map(({ name }) => name).join(", ");
-  return [
-    ...(found.length > 0 ? [{ name: "Skills", ok: true, text: found.join("\n") }] : []),
-    ...(names === "" ? [] : [{ name: "Subagents", ok: true, text: `from files: ${names}` }]),
-  ];
 }
 
 /** Skills as agents see them: the operator's, then those of the workspace. */

@@ -1,5 +1,5 @@
 /** The list of all checks: `doctor` makes them all, and a run in the terminal makes those that cost no time. */
-import { checkAgentFiles, checkFoundFiles, checkInstructions } from "./agent-files.ts";
+import { checkAgentFiles, checkInstructions } from "./agent-files.ts";
 import type { Check, Facts } from "./check.ts";
 import { checkCommands, checkSandbox } from "./commands.ts";
 import { checkAddress, checkIssuer } from "./http.ts";
@@ -39,7 +39,6 @@ const CHECKS: ReadonlyArray<readonly [Kind, (facts: Facts) => Check | Check[] | 
   ["network", checkMounts],
   ["machine", ({ config, env }) => checkTools(config, env)],
   ["machine", ({ config, env }) => checkAgentFiles(config, env)],
-  ["machine", ({ config }) => checkFoundFiles(config)],
   ["machine", ({ config, env }) => checkInstructions(config, env)],
   ["machine", ({ config }) => checkAddress(config)],
   ["network", checkIssuer],

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
-import { checkAgentFiles, checkFoundFiles } from "../../../src/app/checks/agent-files.ts";
+import { checkAgentFiles } from "../../../src/app/checks/agent-files.ts";
 import { checkEmbeddings, checkKeys, checkOtherModels } from "../../../src/app/checks/models.ts";
 import { checkTools } from "../../../src/app/checks/servers.ts";
 import { checkSearchAnswers, checkSearchKey } from "../../../src/app/checks/web.ts";
@@ -160,19 +160,6 @@ it("names skills that are left out, and links that lead out of the workspace", a
     ),
     finding("Skill", false, /^\/workspace\/skills\/lost\/SKILL\.md is left out: .*description is missing/),
   ]);
-});
-
-it("says which skills and subagents were found", async () => {
-  const skill = "---\nname: a\ndescription: d\n---\nx";
-  const workspace = filesIn({
-    ".agents/skills/a/SKILL.md": skill,
-    ".github/agents/b.agent.md": "---\ndescription: d\n---\nx",
-  });
-  expect(await checkFoundFiles(read({ model: "offline", workspace }))).toEqual([
-    finding("Skills", true, "1 skill in /workspace/.agents/skills"),
-    finding("Subagents", true, "from files: b"),
-  ]);
-  expect(await checkFoundFiles(read({ model: "offline" }))).toEqual([]);
 });
 
 it("says where each key that is used comes from", () => {
