@@ -121,15 +121,14 @@ export async function openAgents(
     lender: ModelLender,
     { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
   ): Promise<Agent> => {
-    const lent = models.lentTo(lender);
-    const own = chosenModel(owner, startChoices(settings, choice));
+    const [lent, own] = [models.lentTo(lender), chosenModel(owner, startChoices(settings, choice))];
     // Without a usable model, the agent only reads threads and checks arguments.
     const chat = choice.ok ? await lent.get(own.spec ?? config.model) : OFFLINE;
     const ignored = readIgnoreFiles(config, owner);
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths }, ignored);
     const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
-    if (own.notice !== undefined) skipped.push(own.notice);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
+    if (own.notice !== undefined) skipped.push(own.notice);
     const parts = { ...named, ...toolFacts(config, web), interruptOn, skipped, log: logger };
     const { middleware, ...foreign } = await withForeignTools(tools, parts);
     return buildAgent({
@@ -147,10 +146,10 @@ export async function openAgents(
     });
   };
   return {
-    agentFor: async (run, lender, ended) =>
-      isFinal(run.status)
-        ? agentOf(run, lender)
-        : agentOf(run, lender, { tools: mcp, executor: await executors.of(run, ended) }),
+    agentFor: async (run, lender, ended) => {
+      const parts = isFinal(run.status) ? {} : { tools: mcp, executor: await executors.of(run, ended) };
+      return agentOf(run, lender, parts);
+    },
     drawing: async (principal) => (await agentOf({ principal }, NO_LENDER)).drawing(),
     checkpoints: (principal) => (principal === undefined ? stored : storedBy(principal)).checkpointer,
     tree,

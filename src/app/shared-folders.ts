@@ -1,6 +1,6 @@
 /** Finds the folders of skills, subagents and commands outside the workspace that other programs read too. */
 import { existsSync } from "node:fs";
-import { dirname, join, relative, sep } from "node:path";
+import { join, relative, sep } from "node:path";
 import folders from "../agent/layers/shared-folders.json" with { type: "json" };
 import { AGENT_FOLDERS, type AgentFile, loadAgentFiles } from "../agent/build/agent-files.ts";
 import type { Backend } from "../backends/backend.ts";
@@ -50,10 +50,9 @@ export function sharedRoots(
   const folder = workspace === undefined || workspaceFolder !== undefined ? undefined : realPath(workspace);
   const repository = findRepository({ workspace, workspaceFolder });
   const isWide = repository && homeFolder !== undefined && isInside(repository, homeFolder);
-  const above: string[] = [];
-  for (let at = folder; at && repository && !isWide && at !== repository; at = dirname(at))
-    above.unshift(dirname(at));
-  for (const root of above) {
+  const way = folder && repository && !isWide ? relative(repository, folder) : "";
+  const above = way.split(sep).map((_, level, names) => join(repository ?? "", ...names.slice(0, level)));
+  for (const root of way === "" ? [] : above) {
     const names = ["repository", ...relative(above[0] ?? root, root).split(sep)];
     roots.push({
       root,

@@ -132,11 +132,12 @@ export function anyText(bytes: Uint8Array): string {
 }
 
 /** Control characters that texts do not have. */
+// oxlint-disable-next-line no-control-regex -- it matches control characters
 const CONTROL = /[\0-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]/;
 
 function readOlderText(bytes: Uint8Array): FileText | undefined {
   const latin1 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
-  // Lines of ASCII say nothing about the encoding.
+  // Lines in ASCII are the same in every encoding.
   const sample = latin1
     .split("\n")
     .filter((line) => BEYOND_ASCII.test(line))
@@ -158,8 +159,8 @@ function readOlderText(bytes: Uint8Array): FileText | undefined {
   return guess.isSure && !isCut ? found : { ...found, doubt: "its encoding is a guess" };
 }
 
-const BEYOND_ASCII = /[\x80-\xff\x1b]/;
-/** The rest of a character of UTF-8 at the beginning, and a part of one at the end. */
+const BEYOND_ASCII = /[^\t\n\f\r -~]/;
+/** Matches a UTF-8 character that is cut at the beginning or at the end. */
 const CUT = /^[\x80-\xbf]{1,3}|(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})$/g;
 
 /** True for text that is mostly UTF-8, or has a line of it among four, or is cut inside a character. */
@@ -182,8 +183,8 @@ function inEncoding(bytes: Uint8Array, encoding: OlderEncoding): FileText {
 }
 
 /**
- * The most likely encoding. It is sure if the detector says so, or has at most half of its confidence in any other
- * reading; a long text and Windows-1252, the most common encoding, need less (measured in decision 103).
+ * The most likely encoding. It is sure if the detector has confidence, at most half as much in any other reading;
+ * a long text and Windows-1252, the most common encoding, need less (measured in decision 103).
  */
 function guessEncoding(sample: Buffer): { encoding: OlderEncoding; isSure: boolean } | undefined {
   const found = detector()
@@ -216,6 +217,7 @@ export function encodedForms(text: string): Buffer[] {
   const older = OLDER.filter((encoding) => findUnencodable(text, encoding) === undefined);
   const forms = older.map((encoding) => encodeText(text, encoding).toString("latin1"));
   // Within a longer text ISO-2022 has no escape sequences here.
+  // oxlint-disable-next-line no-control-regex -- it matches escape sequences
   const inner = forms.map((form) => form.replace(/^\x1b\$B|\x1b\(B$/g, ""));
   return [utf8, ...Array.from(new Set(inner), (form) => Buffer.from(form, "latin1"))];
 }

@@ -100,7 +100,7 @@ export async function readBytes(descriptor: number, size: number, limit: number)
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
 }
 
-/** Tells marked UTF-16 from other text by the beginning of an open file; undefined if that is binary. */
+/** Recognizes marked UTF-16 by the beginning of an open file. Returns undefined if that is binary. */
 export async function encodingOfFile(descriptor: number): Promise<TextEncoding | undefined> {
   const { bytesRead, buffer } = await readAt(descriptor, Buffer.allocUnsafe(HEAD_SIZE), 0, HEAD_SIZE, 0);
   const head = buffer.subarray(0, bytesRead);

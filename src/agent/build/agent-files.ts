@@ -9,7 +9,7 @@ import { type Logger, createLogger } from "../../core/logger.ts";
 import { readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isRecord, textMemberOf } from "../../core/unknown.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import type { ToolInput } from "../contracts/middleware.ts";
@@ -142,7 +142,10 @@ function readFields(
   if (!path.endsWith(".toml")) return parseFrontMatter(text);
   try {
     const fields = parseToml(text.replace(/^\uFEFF/, ""));
-    return { fields, body: String(fields["developer_instructions"] ?? fields["prompt"] ?? "") };
+    return {
+      fields,
+      body: textMemberOf(fields, "developer_instructions") ?? textMemberOf(fields, "prompt") ?? "",
+    };
   } catch (error) {
     return { fields: undefined, body: "", problem: `is not TOML: ${oneLine(errorMessage(error), 100)}` };
   }

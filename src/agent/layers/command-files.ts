@@ -81,7 +81,7 @@ export function parseCommand(
     .flat()
     .flatMap((one) => (typeof one === "string" ? one.split(/[\s,]+/) : []))
     .filter((one) => /^\w{1,64}$/.test(one));
-  const asked = [...body.matchAll(/\$\{input:(\w{1,64})(?::[^}]*)?\}/g)].map(([, one = ""]) => one);
+  const asked = [...body.matchAll(/\$\{input:(\w{1,64})(?::[^}$]*)?\}/g)].map(([, one = ""]) => one);
   const inputs = [...new Set([...named, ...asked])].slice(0, 20);
   const hint = [fields["argument-hint"] ?? fields["argument_hint"]]
     .flat()
@@ -134,4 +134,4 @@ function fillIn(
 }
 
 const ARGUMENT_PLACES =
-  /\$ARGUMENTS\[(\d{1,3})\]|\$ARGUMENTS\b|\{\{\s*args\s*\}\}|\$(\d{1,2})(?!\d)|\$\{input:(\w{1,64})(?::[^}]*)?\}|\$([A-Za-z_]\w{0,63})/g;
+  /\$ARGUMENTS\[(\d{1,3})\]|\$ARGUMENTS\b|\{\{\s{0,9}args\s{0,9}\}\}|\$(\d{1,2})(?!\d)|\$\{input:(\w{1,64})(?::[^}$]*)?\}|\$([A-Za-z_]\w{0,63})/g;

@@ -196,7 +196,8 @@ async function readSkill(
   // Codex has this setting in a file of its own.
   const settings = `${path.slice(0, -SKILL_FILE.length)}agents/openai.yaml`;
   const codex = /[.~](?:agents|codex)/.test(path) && (await readText(backend, settings, 64 * 1024));
-  const isForPeople = codex && /^\s*allow_implicit_invocation:\s*false\b/m.test(codex.text ?? "");
+  const isForPeople =
+    codex && /^[ \t]{0,9}allow_implicit_invocation:[ \t]{0,9}false\b/m.test(codex.text ?? "");
   return { skill: isForPeople ? { ...parsed.skill, invokedBy: "person" } : parsed.skill, text };
 }
 

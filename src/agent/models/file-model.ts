@@ -37,8 +37,11 @@ export function fileModel(
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];
   for (const wish of wishes) {
     // Other programs write `provider/model`, or the vendor in parentheses.
-    const [, provider = "", plain = ""] =
-      /^(?:([\w.-]+)\/)?(.*?)(?:\s*\([^()]*\))?$/s.exec(wish.trim()) ?? [];
+    const text = wish
+      .trim()
+      .replace(/\([^()]*\)$/, "")
+      .trim();
+    const [, provider = "", plain = ""] = /^(?:([\w.-]+)\/)?(.*)$/s.exec(text) ?? [];
     if (["", "inherit", "default"].includes(plain.toLowerCase())) return {};
     // Model names contain the words of their family, such as `gpt-5`, in this order.
     const isOfFamily = (spec: string): boolean =>
