@@ -33,11 +33,7 @@ export function sharedRoots(
   { principal }: Owner,
 ): SharedRoot[] {
   const { home, project } = folders[kind];
-  const existing = (
-    root: string,
-    names: readonly string[],
-    isAllowed: (place: string) => boolean,
-  ): string[] =>
+  const existing = (root: string, names: readonly string[], isAllowed: (place: string) => boolean) =>
     names.filter((name) => existsSync(join(root, name)) && isAllowed(realPath(join(root, name))));
   const roots: SharedRoot[] = [];
   if (homeFolder !== undefined && principal === LOCAL)
@@ -47,17 +43,16 @@ export function sharedRoots(
       folders: existing(homeFolder, home, (place) => !isInside(place, homeFolder)),
     });
   // If people have folders of their own, the folders above them belong to others.
-  const folder = workspace === undefined || workspaceFolder !== undefined ? undefined : realPath(workspace);
   const repository = findRepository({ workspace, workspaceFolder });
   const isWide = repository && homeFolder !== undefined && isInside(repository, homeFolder);
-  const way = folder && repository && !isWide ? relative(repository, folder) : "";
-  const above = way.split(sep).map((_, level, names) => join(repository ?? "", ...names.slice(0, level)));
-  for (const root of way === "" ? [] : above) {
-    const names = ["repository", ...relative(above[0] ?? root, root).split(sep)];
+  const way = repository && !isWide ? relative(repository, realPath(workspace ?? "")) : "";
+  for (const [level] of way === "" ? [] : way.split(sep).entries()) {
+    const names = way.split(sep).slice(0, level);
+    const root = join(repository ?? "", ...names);
     roots.push({
       root,
-      label: names.filter((name) => name !== "").join("-"),
-      folders: existing(root, project, (place) => isInside(above[0] ?? root, place)),
+      label: ["repository", ...names].join("-"),
+      folders: existing(root, project, (place) => isInside(repository ?? root, place)),
     });
   }
   return roots.filter((one) => one.folders.length > 0);

@@ -67,12 +67,11 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
 
 /** Files with instructions that a run of the person at this machine follows, and those that it passes over. */
 export async function checkInstructions(config: Config, env: Environment): Promise<Check[]> {
-  const owner = OWNER;
-  const places = instructionPlaces(config, owner, env["HOME"]);
+  const places = instructionPlaces(config, OWNER, env["HOME"]);
   if (places === undefined || folderProblem(config.workspace ?? "") !== undefined) return [];
   const { files, notes, rules } = await new InstructionReader(
     places,
-    new FileTree(config).mounts(owner),
+    new FileTree(config).mounts(OWNER),
   ).start();
   const more = rules.length === 0 ? [] : [`${rules.length} more with the files that they are about`];
   const text = [...files, ...more, ...notes].join("\n");
