@@ -64,7 +64,7 @@ export function decodeText(
 }
 
 /** Decodes a text in pieces. An empty piece ends it. */
-export function decoderOf(encoding: OlderEncoding): (bytes: Buffer) => string {
+export function openDecoder(encoding: OlderEncoding): (bytes: Buffer) => string {
   // iconv-lite lacks this encoding.
   const decoder = encoding === "iso-2022-jp" ? new TextDecoder(encoding) : iconv().getDecoder(encoding);
   if (decoder instanceof TextDecoder) return (bytes) => decoder.decode(bytes, { stream: bytes.length > 0 });
@@ -73,7 +73,7 @@ export function decoderOf(encoding: OlderEncoding): (bytes: Buffer) => string {
 
 /** Bytes that the encoding does not have become U+FFFD. */
 const decodeOlder = (bytes: Uint8Array, encoding: OlderEncoding): string => {
-  const decode = decoderOf(encoding);
+  const decode = openDecoder(encoding);
   return decode(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)) + decode(Buffer.alloc(0));
 };
 

@@ -6,7 +6,7 @@ import {
   BYTE_ORDER_MARK,
   type TextEncoding,
   decodeText,
-  decoderOf,
+  openDecoder,
   detectEncoding,
   isOlder,
 } from "./encoding.ts";
@@ -151,7 +151,7 @@ function utf8Converter(
   encoding: TextEncoding = detectEncoding(beginning),
 ): (bytes: Buffer) => Buffer {
   if (isOlder(encoding)) {
-    const decode = decoderOf(encoding);
+    const decode = openDecoder(encoding);
     return (bytes) => Buffer.from(decode(bytes), "utf8");
   }
   if (encoding === "utf-8") {

@@ -22,13 +22,13 @@ export function findZone(text: string, by: "TZ" | "person"): string | undefined 
   }
   if (by === "person") {
     const [, offset] = /^(?:UTC|GMT)? ?([+-]\d{1,2}(?::\d\d)?|[+-]\d{4})$/i.exec(name) ?? [];
-    return offset && fixedZone(minutesOf(offset));
+    return offset && fixedZone(toMinutes(offset));
   }
   const [, west, summerName, summerWest, days = ""] = POSIX.exec(name) ?? [];
   if (west === undefined) return undefined;
-  const standard = -minutesOf(west);
+  const standard = -toMinutes(west);
   if (summerName === undefined) return fixedZone(standard);
-  const offsets = `${standard} ${summerWest === undefined ? standard + 60 : -minutesOf(summerWest)},`;
+  const offsets = `${standard} ${summerWest === undefined ? standard + 60 : -toMinutes(summerWest)},`;
   // Two o'clock is the usual time of a change.
   const rule = offsets + days.replaceAll(/\/0?2(?=,|$)/g, "");
   const rules = Object.entries(table.rules);
@@ -40,7 +40,7 @@ export function findZone(text: string, by: "TZ" | "person"): string | undefined 
 const POSIX =
   /^(?:[a-z]{3,}|<[^<>]+>)([+-]?\d{1,2}(?::\d\d){0,2})(?:([a-z]{3,}|<[^<>]+>)([+-]?\d{1,2}(?::\d\d){0,2})?(?:,(.*))?)?$/i;
 
-function minutesOf(offset: string): number {
+function toMinutes(offset: string): number {
   const [hours = 0, minutes = 0] = (offset.match(/\d{1,2}/g) ?? []).map(Number);
   return (hours * 60 + minutes) * (offset.startsWith("-") ? -1 : 1);
 }

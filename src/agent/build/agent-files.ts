@@ -70,7 +70,7 @@ const Fields = z.looseObject({
 });
 
 /** The names of `Read, Bash(git log:*)` or of a list. Blanks separate names that have no conditions. */
-const namesIn = (given: z.output<typeof Names>): string[] =>
+const splitNames = (given: z.output<typeof Names>): string[] =>
   [given ?? []].flat().flatMap((text) => {
     const separated =
       /^[\w\s/*-]+$/.test(text) && !text.includes(",")
@@ -86,10 +86,10 @@ function toolRules(
   fields: z.output<typeof Fields>,
 ): Pick<AgentFile, "tools" | "disallowedTools" | "askedTools"> | string {
   const { tools: given, permission, permissions, agents } = fields;
-  const lists = (...all: z.output<typeof Names>[]) => all.flatMap(namesIn);
+  const lists = (...all: z.output<typeof Names>[]) => all.flatMap(splitNames);
   const denied = lists(fields.disallowedtools, fields.excludetools, fields.deny, permissions?.deny);
   const asked = lists(permissions?.ask);
-  let only = isRecord(given) ? undefined : given && namesIn(given);
+  let only = isRecord(given) ? undefined : given && splitNames(given);
   if (!only || only.includes("*")) only = undefined;
   const rules = [given, typeof permission === "string" ? { "*": permission } : permission];
   for (const [name, rule] of rules.flatMap((map) => (isRecord(map) ? Object.entries(map) : []))) {
@@ -201,7 +201,7 @@ export function parseAgentFile(
       description: headOf(description, LONGEST_DESCRIPTION),
       systemPrompt,
       ...modelWish(fields["model"]),
-      ...defined({ ...rules, limits: limitsIn(fields) }),
+      ...defined({ ...rules, limits: readLimits(fields) }),
     },
   };
 }
@@ -214,7 +214,7 @@ function modelWish(given: unknown): Pick<AgentFile, "model" | "modelAlias"> {
   return given.includes(":") ? { model: given } : defined({ modelAlias: given.trim() || undefined });
 }
 
-function limitsIn({
+function readLimits({
   maxturns,
   maxsteps = maxturns,
   steps = maxsteps,

@@ -65,7 +65,8 @@ const SAME: ReadonlyMap<string, readonly string[] | undefined> = new Map(
 /** The tools a subagent gets, and the problems of the names in its description. */
 export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   const { name, isFile = false } = wishes;
-  const find = (names: readonly string[] = []): Meant[] => names.map((one) => meaningOf(one, offer, isFile));
+  const find = (names: readonly string[] = []): Meant[] =>
+    names.map((one) => findMeaning(one, offer, isFile));
   const lists = [wishes.tools, wishes.disallowedTools, wishes.askedTools] as const;
   const [wanted, unwanted, asked] = [find(lists[0]), find(lists[1]), find(lists[2])];
   const own = wanted.flatMap(({ builtIn }) => builtIn);
@@ -127,7 +128,7 @@ interface Meant {
   isElsewhere: boolean;
 }
 
-function meaningOf(name: string, { tools, servers, missing, web }: ToolOffer, isFile: boolean): Meant {
+function findMeaning(name: string, { tools, servers, missing, web }: ToolOffer, isFile: boolean): Meant {
   const plain = (name.endsWith(")") ? name.split("(", 1).join() : name).trim();
   const meant = plain.replace(/^mcp_{1,2}(?=[^_*])/, "").replace(/(?:__?|\/)\*$/, "");
   const parts = [...servers, ...missing].flatMap((server) => {
@@ -150,7 +151,7 @@ function meaningOf(name: string, { tools, servers, missing, web }: ToolOffer, is
   const keys = [plain, ...(table.groups.split(" ").includes(group) ? [member, group] : [])].map(plainKey);
   const key = isOwn ? undefined : keys.find((one) => SAME.has(one));
   const row = key === undefined ? own : SAME.get(key);
-  const builtIn = (row ?? []).filter((one) => !isOfWeb(one) || web.some((offered) => offered === one));
+  const builtIn = (row ?? []).filter((one) => !isWebTool(one) || web.some((offered) => offered === one));
   const isElsewhere = key !== undefined && (row === undefined || (builtIn.length === 0 && row.length > 0));
   return {
     name,
@@ -163,7 +164,7 @@ function meaningOf(name: string, { tools, servers, missing, web }: ToolOffer, is
   };
 }
 
-const isOfWeb = (name: string): boolean => WEB_TOOL_NAMES.some((one) => one === name);
+const isWebTool = (name: string): boolean => WEB_TOOL_NAMES.some((one) => one === name);
 
 function noteOn(
   { name: written, plain, isKnown, isLimited, isElsewhere }: Meant,
@@ -177,7 +178,7 @@ function noteOn(
     return [{ text, isMistake: false }];
   }
   if (!isKnown) {
-    const builtIn = BUILT_IN.filter((own) => !isOfWeb(own) || web.some((one) => one === own));
+    const builtIn = BUILT_IN.filter((own) => !isWebTool(own) || web.some((one) => one === own));
     const known = [...builtIn, ...servers, ...tools.map((tool) => tool.name)];
     const nearest = closestNames(plain.replace(/^mcp__/, ""), known);
     const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(" or ")}?` : "";
