@@ -8,7 +8,7 @@ import type { Logger } from "../../core/logger.ts";
 import { displayText, oneLine } from "../../core/text.ts";
 import { type Run, type RunSummary, nameOf } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import type { PersonCommand } from "../../agent/layers/command-files.ts";
+import type { OfferedCommand } from "../contracts/deps.ts";
 import { GOAL_COMMAND, goalOf } from "./goal.ts";
 import type { Editor } from "./people.ts";
 import { taskOf } from "./prompt.ts";
@@ -40,7 +40,7 @@ export type OpenedFolder =
       runs: PrincipalRuns;
       folder: string;
       /** Reads the commands that the person may start. */
-      commands(): Promise<readonly PersonCommand[]>;
+      commands(): Promise<readonly OfferedCommand[]>;
       /** Sentence about the missing abilities of the session. */
       note?: string;
       worksOn(run: Pick<Run, "environment">): boolean;
@@ -58,7 +58,7 @@ export async function serveEditor(deps: EditorDeps, stream: acp.Stream): Promise
 class EditorServer {
   readonly #deps: EditorDeps;
   readonly #sessions = new Map<string, Session>();
-  readonly #commands = new Map<string, () => Promise<readonly PersonCommand[]>>();
+  readonly #commands = new Map<string, () => Promise<readonly OfferedCommand[]>>();
   #capabilities: acp.ClientCapabilities = {};
   #connection: acp.AgentConnection | undefined;
 
@@ -156,7 +156,7 @@ class EditorServer {
     return this.#update(sessionId, { sessionUpdate: "available_commands_update", availableCommands });
   }
 
-  async #commandsOf(sessionId: string): Promise<readonly PersonCommand[]> {
+  async #commandsOf(sessionId: string): Promise<readonly OfferedCommand[]> {
     try {
       const commands = (await this.#commands.get(sessionId)?.()) ?? [];
       return commands.filter(({ name }) => name !== GOAL_COMMAND.name);

@@ -1,5 +1,4 @@
 /** Dependencies of the server; runs and pages are opened when they are first used. */
-import type { PersonCommand } from "../../agent/layers/command-files.ts";
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -11,6 +10,17 @@ import type { PrincipalRuns, RunService, RunsByHolder } from "../../runs/service
 import type { SharedRuns } from "../../runs/shares.ts";
 import { type PageLink, runPath } from "./viewer.ts";
 import type { ResourceChanges } from "./changes.ts";
+
+/** A command that a person starts, from a file of the workspace or of their home folder. */
+export interface OfferedCommand {
+  name: string;
+  description: string;
+  /** Arguments with names; if there are none, it takes one text. */
+  inputs: readonly string[];
+  hint?: string;
+  /** Makes the task. */
+  fill(given: string | Readonly<Record<string, string>>): string;
+}
 
 type ModelSetting = "model" | "fallbackModels" | "allowedModels";
 
@@ -42,7 +52,7 @@ export interface ServerDeps<Runs = RunsByHolder> {
   openCommand: (run: Run) => string | undefined;
   changes: ResourceChanges;
   /** Reads the commands that this principal may start. Default: there are none. */
-  commands?: (principal: Principal) => Promise<readonly PersonCommand[]>;
+  commands?: (principal: Principal) => Promise<readonly OfferedCommand[]>;
   /**
    * Sends events to webhook URLs that HTTP clients registered; `public`: only on the public internet. Absent: not
    * configured.

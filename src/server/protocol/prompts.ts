@@ -5,8 +5,7 @@ import { orElse } from "../../core/errors.ts";
 import { shownName } from "../../core/text.ts";
 import type { Holder } from "../../runs/run.ts";
 import { demandScope } from "../../runs/scopes.ts";
-import type { PersonCommand } from "../../agent/layers/command-files.ts";
-import type { ConnectionDeps } from "../contracts/deps.ts";
+import type { ConnectionDeps, OfferedCommand } from "../contracts/deps.ts";
 
 const DELEGATE = {
   name: "delegate",
@@ -21,7 +20,7 @@ const Arguments = z.object({
 });
 
 export function registerPrompts(mcp: McpServer, { commands, logger }: ConnectionDeps, holder: Holder): void {
-  const offered = async (): Promise<readonly PersonCommand[]> => {
+  const offered = async (): Promise<readonly OfferedCommand[]> => {
     const isAllowed = orElse(() => (demandScope(holder, ["read"]), true), false);
     const found = isAllowed
       ? await commands?.(holder.principal).catch((error: unknown) =>
