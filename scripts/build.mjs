@@ -6,7 +6,7 @@
  */
 import { spawn } from "node:child_process";
 import { chmod, copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 import { PAGE_ASSET, pageAsset } from "./page-assets.mjs";
@@ -102,6 +102,20 @@ function declareLibrary() {
 /** Packages that are installed beside the program: with native parts, or only where somebody wants them. */
 const INSTALLED = ["better-sqlite3", "@vscode/ripgrep", "pg", "@aws-sdk/client-s3", "@opentelemetry/api"];
 
+/** Packages that are needed at once by code that cannot wait for an import. They become files of `require`. */
+const REQUIRED = ["iconv-lite", "jschardet"];
+const requiredFile = (name) => `bin/required/${name}.cjs`;
+
+/** `folder`: of the bundle in `dist`. */
+const requiredPackages = (folder) => ({
+  name: "required-packages",
+  renderChunk: (code, { fileName }) =>
+    code.replaceAll(/\bloadRequired\("([\w-]+)"\)/g, (_, name) => {
+      const path = relative(dirname(join(folder, fileName)), requiredFile(name));
+      return `loadRequired("${path.startsWith(".") ? path : `./${path}`}")`;
+    }),
+});
+
 const COMMON = {
   cwd: root,
   platform: "node",
@@ -126,7 +140,7 @@ const bundleLibrary = () =>
     input: { index: "src/index.ts", "testing/backend-contract": "testing/backend-contract.ts" },
     // All of LangChain's packages are its user's, but this one.
     external: [...INSTALLED, /^(@langchain\/(?!langgraph-checkpoint-sqlite$)|(langchain|zod)(\/|$))/],
-    plugins: [saverWithoutDriver, pageAssets, threadTexts],
+    plugins: [saverWithoutDriver, pageAssets, threadTexts, requiredPackages("")],
     output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
   });
 
@@ -135,7 +149,14 @@ const bundleProgram = () =>
   bundle({
     input: { "deepagent-mcp": "src/main.ts" },
     external: INSTALLED,
-    plugins: [zodNamespace, smallSchemaCheck, saverWithoutDriver, pageAssets, threadTexts],
+    plugins: [
+      zodNamespace,
+      smallSchemaCheck,
+      saverWithoutDriver,
+      pageAssets,
+      threadTexts,
+      requiredPackages("bin"),
+    ],
     output: {
       dir: join(draft, "bin"),
       chunkFileNames: "chunks/[name]-[hash].js",
@@ -149,6 +170,12 @@ const bundleProgram = () =>
         ],
       },
     },
+  });
+
+const bundleRequired = (name) =>
+  bundle({
+    input: { [name]: name },
+    output: { dir: draft, format: "cjs", entryFileNames: requiredFile(name), exports: "named", minify: true },
   });
 
 const PACKAGE = /^.*node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/;
@@ -219,8 +246,9 @@ async function writeBillOfMaterials(packages) {
 
 try {
   await mkdir(draft, { recursive: true });
+  const required = Promise.all(REQUIRED.map(bundleRequired));
   const [library, program] = await Promise.all([bundleLibrary(), bundleProgram(), declareLibrary()]);
-  const packages = await bundledPackages([library, program]);
+  const packages = await bundledPackages([library, program, ...(await required)]);
   await Promise.all([writeLicences(packages), writeBillOfMaterials(packages)]);
   await copyFile(join(root, "src/browser.cjs"), join(draft, "browser.cjs"));
   await writeFile(

@@ -23,7 +23,8 @@ export async function threadText(id, inputs = []) {
     format: "cjs",
     target: "node20",
     mainFields: ["module", "main"],
-    loader: { ".wasm": "binary" },
+    // Code for another engine than Node stays a text.
+    loader: { ".wasm": "binary", ".vm.js": "text" },
     alias: Object.fromEntries(
       ["hast-util-is-element", "@ungap/structured-clone"].map((name) => [
         name,

@@ -1,6 +1,15 @@
 import type { GrepOptions } from "../src/backends/backend.ts";
 import * as errors from "../src/backends/errors.ts";
-import { type Bench, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
+import {
+  type Bench,
+  KOREAN,
+  KOREAN_BYTES,
+  MIXED_BYTES,
+  type Suite,
+  inUtf16,
+  listedPaths,
+  pageText,
+} from "./suite.ts";
 
 const TREE = ["/.env", "/a.md", "/b.ts", "/src/.hidden/x.ts", "/src/a-b.ts", "/src/a/c.ts", "/src/d.md"];
 
@@ -176,9 +185,13 @@ export const READ_SUITES: readonly Suite[] = [
           });
         }
       },
-      "text in another encoding is refused": async ({ backend, at, put, expect }) => {
-        await put("/a.txt", Uint8Array.from([0x63, 0x61, 0x66, 0xe9, 10]));
-        expect(await backend.read(at("/a.txt"))).toEqual(errors.notUtf8(at("/a.txt")));
+      "text in an older encoding is read, and the encoding named": async ({ backend, at, put, expect }) => {
+        await put("/a.txt", KOREAN_BYTES);
+        expect(await backend.read(at("/a.txt"))).toMatchObject({ content: KOREAN, encoding: "cp949" });
+        expect((await backend.readRaw(at("/a.txt"))).data?.content).toEqual(KOREAN_BYTES);
+        await put("/a.txt", MIXED_BYTES);
+        const { content, doubt } = await backend.read(at("/a.txt"));
+        expect([content, doubt]).toEqual(["café\n\ufffd\n", "some of its bytes are not UTF-8"]);
       },
       "the version changes with the content": async ({ backend, at, put, expect }) => {
         await put("/a.txt", "one");
@@ -407,9 +420,12 @@ export const READ_SUITES: readonly Suite[] = [
         bench.expect(match?.text).toMatch(/^…x+needley+…$/);
         bench.expect(match?.text.length).toBeLessThan(1100);
       },
-      "text in another encoding is searched as far as it can be read": async (bench) => {
-        await bench.put("/a.txt", Uint8Array.from([...Buffer.from("hit caf"), 0xe9, 10]));
-        await expectLines(bench, "hit", ["/a.txt:1:hit caf\ufffd"]);
+      "text in an older encoding is searched": async (bench) => {
+        await bench.put("/a.txt", KOREAN_BYTES);
+        const [first = "", second = ""] = KOREAN.split("\n");
+        await expectLines(bench, "목록", [`/a.txt:1:${first}`]);
+        await expectLines(bench, "목.을", [`/a.txt:1:${first}`], { regex: true });
+        await expectLines(bench, "LOAD", [`/a.txt:2:${second}`], { caseSensitive: false });
       },
       "a wrong pattern is an error value": async (bench) => {
         await bench.put("/a.txt", "a");

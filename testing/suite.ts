@@ -34,6 +34,18 @@ export interface Suite {
   cases: Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 }
 
+/** Lines in UTF-8 and in Latin-1. */
+export const MIXED_BYTES = Uint8Array.from(Buffer.from("636166c3a90ae90a", "hex"));
+
+/** A program in CP949. */
+export const KOREAN = "// 사용자 목록을 불러온다\nint load() { return 0; }\n";
+export const KOREAN_BYTES = Uint8Array.from(
+  Buffer.from(
+    "2f2f20bbe7bfebc0da20b8f1b7cfc0bb20bad2b7afbfc2b4d90a696e74206c6f61642829207b2072657475726e20303b207d0a",
+    "hex",
+  ),
+);
+
 /** The text as files in both orders of bytes, with the mark. */
 export function inUtf16(text: string): [name: string, bytes: Uint8Array][] {
   const bytes = Buffer.from(`\ufeff${text}`, "utf16le");

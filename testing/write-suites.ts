@@ -1,6 +1,14 @@
 /** Behaviour of every backend when files are written, whatever their names. */
 import * as errors from "../src/backends/errors.ts";
-import { type Bench, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
+import {
+  type Bench,
+  KOREAN_BYTES,
+  MIXED_BYTES,
+  type Suite,
+  inUtf16,
+  listedPaths,
+  pageText,
+} from "./suite.ts";
 
 const deleteFile = async ({ backend, at }: Bench, path: string) => backend.delete?.(at(path));
 
@@ -236,9 +244,18 @@ export const WRITE_SUITES: readonly Suite[] = [
           expect((await backend.readRaw(at(name))).data?.content).toEqual(after.get(name));
         }
       },
-      "text in another encoding is not edited": async ({ backend, at, put, expect }) => {
-        await put("/a.txt", Uint8Array.from([97, 0xe9]));
-        expect(await backend.edit(at("/a.txt"), "a", "b")).toEqual(errors.notUtf8(at("/a.txt")));
+      "text in an older encoding stays in it, if that is certain": async ({ backend, at, put, expect }) => {
+        await put("/a.txt", KOREAN_BYTES);
+        expect(await backend.edit(at("/a.txt"), "load", "읽기")).toMatchObject({ occurrences: 1 });
+        const changed = Buffer.from(KOREAN_BYTES).toString("latin1").replace("load", "\xc0\xd0\xb1\xe2");
+        expect((await backend.readRaw(at("/a.txt"))).data?.content).toEqual(
+          Uint8Array.from(Buffer.from(changed, "latin1")),
+        );
+        expect(await backend.edit(at("/a.txt"), "int", "é")).toEqual(
+          errors.notInEncoding(at("/a.txt"), "é", "cp949"),
+        );
+        await put("/a.txt", MIXED_BYTES);
+        expect((await backend.edit(at("/a.txt"), "c", "b")).code).toBe("encoding");
       },
       "edits only the expected version": async ({ backend, at, put, expect }) => {
         await put("/a.txt", "one");

@@ -21,7 +21,11 @@ Provider keys are not settings: they are read from the environment, under the pr
 
 /** The JSON schema of the file. The server fills in defaults, so no member is required. */
 export function configurationSchema({ ConfigSchema, toJSONSchema }) {
-  const { required: _, ...schema } = toJSONSchema(ConfigSchema, { io: "input", unrepresentable: "any" });
+  const override = ({ jsonSchema: { properties = {} } }) => {
+    for (const [name, { internal }] of Object.entries(properties)) if (internal) delete properties[name];
+  };
+  const options = { io: "input", unrepresentable: "any", override };
+  const { required: _, ...schema } = toJSONSchema(ConfigSchema, options);
   return { ...schema, title: "Configuration of deepagent-mcp" };
 }
 

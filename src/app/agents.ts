@@ -1,9 +1,11 @@
 /** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Agent, DeepAgentParams, InterruptOn, ModelLender, SubAgent } from "../agent/agent.ts";
 import { backgroundTasksMiddleware, buildAgent } from "../agent/agent.ts";
 import type { AgentTool } from "../agent/contracts/middleware.ts";
 import type { AgentFile, ToolOffer, ToolWishes } from "../agent/build/agent-files.ts";
-import { AGENT_FOLDERS, chooseTools, loadAgentFiles } from "../agent/build/agent-files.ts";
+import { AGENT_FOLDERS, chooseTools, withTools } from "../agent/build/agent-files.ts";
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
@@ -29,7 +31,8 @@ import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsFor } from "./instructions.ts";
 import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
-import type { Owner } from "./owned-places.ts";
+import { type Owner, readIgnoreFiles } from "./owned-places.ts";
+import { readAgentFiles } from "./shared-folders.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
@@ -119,14 +122,14 @@ export async function openAgents(
     lender: ModelLender,
     { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
   ): Promise<Agent> => {
-    const lent = models.lentTo(lender);
-    const own = chosenModel(owner, startChoices(settings, choice));
+    const [lent, own] = [models.lentTo(lender), chosenModel(owner, startChoices(settings, choice))];
     // Without a usable model, the agent only reads threads and checks arguments.
     const chat = choice.ok ? await lent.get(own.spec ?? config.model) : OFFLINE;
-    const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
-    const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
-    if (own.notice !== undefined) skipped.push(own.notice);
+    const ignored = readIgnoreFiles(config, owner);
+    const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths }, ignored);
+    const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
+    if (own.notice !== undefined) skipped.push(own.notice);
     const parts = { ...named, ...toolFacts(config, web), interruptOn, skipped, log: logger };
     const { middleware, ...foreign } = await withForeignTools(tools, parts);
     return buildAgent({
@@ -135,8 +138,8 @@ export async function openAgents(
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
-      backend: tree.withThread(owner, executor),
-      ...(await instructionsFor(config, owner, env["HOME"])),
+      backend: tree.withThread(owner, executor, ignored),
+      ...(await instructionsFor(config, owner, env["HOME"], ignored)),
       ...configured(withLimits(config, owner.limits), web, goalParams(owner, config, lent)),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
@@ -144,10 +147,10 @@ export async function openAgents(
     });
   };
   return {
-    agentFor: async (run, lender, ended) =>
-      isFinal(run.status)
-        ? agentOf(run, lender)
-        : agentOf(run, lender, { tools: mcp, executor: await executors.of(run, ended) }),
+    agentFor: async (run, lender, ended) => {
+      const parts = isFinal(run.status) ? {} : { tools: mcp, executor: await executors.of(run, ended) };
+      return agentOf(run, lender, parts);
+    },
     drawing: async (principal) => (await agentOf({ principal }, NO_LENDER)).drawing(),
     checkpoints: (principal) => (principal === undefined ? stored : storedBy(principal)).checkpointer,
     tree,
@@ -171,7 +174,7 @@ function backgroundLayers(
 
 /** Names that subagents may use besides those of built-in tools, and the room for tools of other servers. */
 const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
-  servers: Object.keys(mcpServers),
+  servers: Object.keys(mcpServers).filter((name) => mcpServers[name]?.disabled !== true),
   web: web?.tools ?? [],
   tokens: limits.foreignToolTokens,
 });
@@ -193,29 +196,35 @@ const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeo
   hints: { ...config.hints, ...(config.workspace === undefined ? {} : { workspace: WORKSPACE_MOUNT }) },
   // The agent reads its notes at the start of every run.
   memory: [`${MEMORIES_MOUNT}/AGENTS.md`],
-  delegation: { folders: AGENT_FILES },
+  delegation: { folders: agentFolders(config) },
   limits: limitsOf(config),
 });
 
 /** The configured subagents, and those that files of the workspace describe under other names. */
 async function withAgentFiles(
-  { subagents, workspace }: Config,
+  config: Config,
+  owner: Owner,
   files: Backend,
   log: Logger,
 ): Promise<{
   described: (ToolWishes & Config["subagents"][number] & Pick<AgentFile, "modelAlias">)[];
   skipped: string[];
 }> {
-  if (workspace === undefined) return { described: subagents, skipped: [] };
+  const { subagents } = config;
+  if (config.workspace === undefined) return { described: subagents, skipped: [] };
   const names = new Set(subagents.map(({ name }) => name));
   const skipped: string[] = [];
   const noting = notingFiles(log, (text) => skipped.push(`Subagent file: ${text}`));
-  const others = (await loadAgentFiles(files, AGENT_FILES, noting)).filter(({ name }) => !names.has(name));
+  const others = (await readAgentFiles(config, owner, files, noting)).filter(({ name }) => !names.has(name));
   const described = [...subagents, ...others.map((file) => ({ ...file, isFile: true, buildOnUse: true }))];
   return { described, skipped };
 }
 
-const AGENT_FILES = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
+/** The folders of the workspace in which the agent finds subagents that the prompt does not list. */
+const agentFolders = ({ workspace = "" }: Config): string[] =>
+  AGENT_FOLDERS.filter((folder) => existsSync(join(workspace, folder))).map(
+    (folder) => WORKSPACE_MOUNT + folder,
+  );
 
 const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], notes: [], instructions: [] };
 
@@ -247,16 +256,19 @@ async function withForeignTools(
   const missing = problems.map(({ server }) => server);
   const offer: ToolOffer = { tools, servers: own.servers, missing, web: own.web };
   const warnings = [...own.notices];
-  const subagents = own.subagents.map(({ tools: _names, disallowedTools, isFile, ...subagent }): SubAgent => {
-    const chosen = chooseTools({ name: subagent.name, tools: _names, disallowedTools, isFile }, offer);
-    warnings.push(...chosen.notes.map(({ text }) => text));
-    return {
-      ...subagent,
-      middleware: serverInstructions(instructions, chosen.tools ?? tools),
-      ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
-      ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
-      ...defined({ webTools: chosen.webTools }),
-    };
+  const subagents = own.subagents.flatMap((described) => {
+    const {
+      tools: _names,
+      disallowedTools: _denied,
+      askedTools: _asked,
+      isFile: _isFile,
+      ...subagent
+    } = described;
+    const chosen = chooseTools(described, offer);
+    warnings.push(...chosen.notes.map(({ text }) => text), ...[chosen.refusal ?? []].flat());
+    if (chosen.refusal !== undefined) return [];
+    const middleware = serverInstructions(instructions, chosen.tools ?? tools);
+    return [{ ...withTools(subagent, chosen, gatesOf(chosen.tools ?? tools)), middleware }];
   });
   // Without servers the agent does not work; it is only inspected.
   const mistakes = offers === undefined ? [] : warnings;

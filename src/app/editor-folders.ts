@@ -62,6 +62,10 @@ export function editorFolders(
       ok: true,
       folder,
       runs: (await opened.runs()).as(holder),
+      commands: async () => {
+        const { readPersonCommands } = await import("./person-commands.ts");
+        return readPersonCommands(opened.config, holder, logger);
+      },
       ...(notes.length === 0 ? {} : { note: notes.map((note) => `_${note}_`).join("\n\n") }),
       worksOn: (run) => run.environment === environment,
     };
@@ -81,27 +85,17 @@ function readServers(servers: readonly McpServer[], configured: Config["mcpServe
   const read: Config["mcpServers"] = {};
   const leftOut: string[] = [];
   for (const server of servers) {
-    const name = server.name
-      .replace(/[^A-Za-z0-9]+/g, "-")
-      .replace(/^-|-$/g, "")
-      .slice(0, 32);
-    const parsed = ConfigSchema.shape.mcpServers.safeParse({
-      [name]:
-        "command" in server
-          ? { command: server.command, args: server.args, env: asRecord(server.env) }
-          : { type: server.type, url: server.url, headers: asRecord(server.headers) },
-    });
-    const problems = parsed.error?.issues.map(({ path, message }) =>
-      `${path.slice(1).join(".")} ${message}`.trim(),
-    );
-    const problem =
-      problems?.join("; ") ??
-      (Object.hasOwn({ ...configured, ...read }, name) ? "another one has its name" : undefined);
-    if (problem === undefined) Object.assign(read, parsed.data);
-    else leftOut.push(`The MCP server '${shownName(server.name)}' of the editor is left out: ${problem}.`);
+    const entry =
+      "command" in server
+        ? { command: server.command, args: server.args, env: server.env }
+        : { type: server.type, url: server.url, headers: server.headers };
+    const parsed = ConfigSchema.shape.mcpServers.parse({ [server.name]: entry });
+    for (const [name, own] of Object.entries(parsed ?? {})) {
+      const isTaken = Object.hasOwn({ ...configured, ...read }, name);
+      const problem = own.problem ?? (isTaken ? "another one has its name" : undefined);
+      if (problem === undefined) read[name] = own;
+      else leftOut.push(`The MCP server '${shownName(server.name)}' of the editor is left out: ${problem}.`);
+    }
   }
   return { servers: read, leftOut };
 }
-
-const asRecord = (pairs: readonly { name: string; value: string }[]): Record<string, string> =>
-  Object.fromEntries(pairs.map(({ name, value }) => [name, value]));

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { MaybePromise } from "../backends/backend.ts";
 import type { SandboxBackend } from "../backends/executor.ts";
 import { SandboxError } from "../backends/sandbox/base-sandbox.ts";
@@ -16,11 +16,17 @@ import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { type FileTreeConfig, linkedSkills, skillFolders } from "./file-tree.ts";
+import {
+  type FileTreeConfig,
+  MOST_LINKED,
+  WORKSPACE_SKILLS,
+  linkedSkills,
+  skillFolders,
+} from "./file-tree.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { sharedObjects } from "../proposals/scan.ts";
 import { type Owner, originalOf, workspaceOf } from "./owned-places.ts";
-import { SANDBOX_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
+import { SANDBOX_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
 
 export type ExecutorConfig = FileTreeConfig & Pick<Config, "execute" | "permissions">;
 
@@ -29,8 +35,8 @@ export type Executor = SandboxBackend & { close(): Promise<void> };
 
 /** Creation of an executor, and the place of its files in the tree. */
 interface Opening {
-  /** `folder`: the workspace of the run, or its copy, whose repositories need the `objects` of the original. */
-  open(folder: string, objects?: readonly string[]): MaybePromise<Executor>;
+  /** `folder`: the workspace of the run, or its copy. `shown`: other folders that its commands read. */
+  open(folder: string, shown?: readonly SandboxMount[]): MaybePromise<Executor>;
   mount: string;
 }
 
@@ -97,7 +103,10 @@ async function workspaceExecutor(
   const { maxFileSizeMb } = files;
   const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes, maxFileSizeMb };
   const host = (why: NoSandbox): ExecutorChoice => {
-    const open = (folder: string) => new LocalShellBackend({ ...limits, rootDir: folder, virtualMode: true });
+    const open: Opening["open"] = (folder, shown = []) => {
+      const readOnly = [...shown, ...workspaceSkills(folder)];
+      return new LocalShellBackend({ ...limits, rootDir: folder, virtualMode: true, readOnly });
+    };
     return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };
   };
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
@@ -108,7 +117,7 @@ async function workspaceExecutor(
   const env = { ...programs.env, ...identity?.env };
   const readOnly = [...programs.mounts, ...sameFolders(execute.readOnly)];
   const common = { ...limits, env, signs: identity?.signs === true, readOnly, protectsStarters: true };
-  const more = { mountPath: WORKSPACE_MOUNT, readOnly: [...readOnly, ...skillMounts(config)], repository };
+  const more = { mountPath: WORKSPACE_MOUNT, repository };
   const sandbox =
     platform === "darwin" && provider === undefined
       ? await seatbelt(common, platform)
@@ -131,8 +140,8 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
     const { ok: _not, ...why } = found;
     return { kind: "none", ...why };
   }
-  const open = (rootDir: string, objects: readonly string[] = []) => {
-    const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects)];
+  const open: Opening["open"] = (rootDir, shown = []) => {
+    const readOnly = [...(options.readOnly ?? []), ...shown];
     return new BubblewrapBackend({ ...options, rootDir, readOnly }, found);
   };
   const filter =
@@ -146,8 +155,8 @@ async function seatbelt(options: SeatbeltOptions, platform: NodeJS.Platform): Pr
   return {
     kind: "sandbox",
     name: "Seatbelt",
-    open: (rootDir, objects = []) => {
-      const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects)];
+    open: (rootDir, shown = []) => {
+      const readOnly = [...(options.readOnly ?? []), ...shown, ...workspaceSkills(rootDir)];
       // A copy lies in a folder that is hidden everywhere else.
       const hidden = options.hidden?.filter((place) => !isInside(realPath(place), realPath(rootDir))) ?? [];
       return new SeatbeltBackend({ ...options, rootDir, readOnly, hidden });
@@ -159,25 +168,36 @@ async function seatbelt(options: SeatbeltOptions, platform: NodeJS.Platform): Pr
 const sameFolders = (folders: readonly string[]): SandboxMount[] =>
   folders.map((folder) => ({ folder, at: folder }));
 
-/** Skills at the paths the agent knows; one by one, because folders of several sources lie side by side. */
-function skillMounts(config: ExecutorConfig): SandboxMount[] {
-  const linked = linkedSkills(config).map(([at, folder]) => ({ folder, at }));
-  const own = skillFolders(config)
+/**
+ * Skills at the paths the agent knows. The bundled ones are mounted one by one, because folders of other sources lie
+ * beside them, and so are the skills of a folder with links.
+ */
+function skillMounts(config: ExecutorConfig, owner: Owner): SandboxMount[] {
+  const linked = linkedSkills(config, owner).map(([at, folder]) => ({ folder, at }));
+  const own = skillFolders(config, owner)
     .filter(([, folder]) => existsSync(folder))
     .flatMap(([at, folder]) =>
-      readdirSync(folder, { withFileTypes: true })
-        .filter((entry) => entry.isDirectory())
-        .map(({ name }) => ({ folder: join(folder, name), at: `${at}/${name}` })),
+      at !== SKILLS_MOUNT && !linked.some((link) => dirname(link.at) === at)
+        ? [{ folder, at }]
+        : readdirSync(folder, { withFileTypes: true })
+            .filter((entry) => entry.isDirectory())
+            .slice(0, MOST_LINKED)
+            .map(({ name }) => ({ folder: join(folder, name), at: `${at}/${name}` })),
     );
   return [...own, ...linked];
 }
 
-/** Returns the workspace of a run, with the extra paths that its repository needs. */
+/** Skills of the workspace, for commands that do not see it at the path that file tools use. */
+const workspaceSkills = (folder: string): SandboxMount[] =>
+  WORKSPACE_SKILLS.map((path) => ({ folder: join(folder, path), at: WORKSPACE_MOUNT + path }));
+
+/** Returns the workspace of a run, with the other folders that its commands need. */
 function openingPlaces(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
   const folder = workspaceOf(config, owner);
   if (folder === undefined) return undefined;
   const original = owner.changes === "propose" ? originalOf(config, owner) : undefined;
-  return original === undefined ? [folder] : [folder, sharedObjects(original)];
+  const objects = original === undefined ? [] : sharedObjects(original);
+  return [folder, [...sameFolders(objects), ...skillMounts(config, owner)]];
 }
 
 /** An executor, and where its files are in the tree. */

@@ -3,10 +3,12 @@ import type { Environment } from "../agent/models/choose.ts";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
+import folders from "../agent/layers/shared-folders.json" with { type: "json" };
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import type { Backend } from "../backends/backend.ts";
 import type { SandboxBackend } from "../backends/executor.ts";
 import { CompositeBackend } from "../backends/composite/composite.ts";
+import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import type { PolicyRules } from "../backends/policy-rules.ts";
 import { PolicyBackend } from "../backends/policy.ts";
@@ -21,6 +23,7 @@ import type { MountsConfig } from "../config/sections.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
+import { isOfHome } from "../agent/layers/skill-files.ts";
 import {
   type Owner,
   type PlacesConfig,
@@ -30,9 +33,10 @@ import {
   workspaceOf,
 } from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
+import { sharedRoots } from "./shared-folders.ts";
 
 export type FileTreeConfig = PlacesConfig &
-  Pick<Config, "skills" | "globalSkills" | "files" | "respectGitignore" | "privatePaths">;
+  Pick<Config, "skills" | "globalSkills" | "homeFolder" | "files" | "respectGitignore" | "privatePaths">;
 
 /** The folders that agents see besides the files of their thread: workspace, memories, skills, mounts. */
 export class FileTree {
@@ -51,32 +55,35 @@ export class FileTree {
   }
 
   /** Returns the folders alone; `/` itself is empty and read-only. Those of a thread are there for that thread. */
-  mounts(owner: Owner): Backend {
+  mounts(owner: Owner, ignored = readIgnoreFiles(this.#config, owner)): Backend {
     const nothing = new StateBackend({ files: snapshotFiles() });
-    return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(owner));
+    return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(owner, ignored));
   }
 
   /** Mounts the files of the running thread everywhere else. Commands see the files of `executor`. */
-  withThread(owner: Owner, mounted?: { executor: SandboxBackend; mount: string }): Backend {
-    const ignored = readIgnoreFiles(this.#config, owner);
+  withThread(
+    owner: Owner,
+    mounted?: { executor: SandboxBackend; mount: string },
+    ignored = readIgnoreFiles(this.#config, owner),
+  ): Backend {
     const routes = this.#routes(owner, ignored);
     if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);
     const { executor, mount } = mounted;
-    const rules = mount === WORKSPACE_MOUNT ? ignored : undefined;
+    const rules = mount === WORKSPACE_MOUNT && ignored;
     const files = rules ? new PolicyBackend(executor, rules) : executor;
     return new CompositeBackend(new StateBackend(), { ...routes, [mount]: files }, { executor: mount });
   }
 
-  /** Folders of skills, lowest priority first: bundled ones, the configured folders, those of the workspace. */
+  /** Folders of skills, lowest priority first: home, bundled and configured ones, those of the workspace. */
   skillSources(owner: Owner): string[] {
-    const mounted = skillFolders(this.#config).map(([path]) => path);
+    const mounted = skillFolders(this.#config, owner).map(([path]) => path);
     const workspace = workspaceOf(this.#config, owner);
     const isThere = (folder: string): boolean =>
       workspace !== undefined && existsSync(join(workspace, folder));
     return [...mounted, ...WORKSPACE_SKILLS.filter(isThere).map((folder) => WORKSPACE_MOUNT + folder)];
   }
 
-  #routes(owner: Owner, ignored = readIgnoreFiles(this.#config, owner)): Record<string, Backend> {
+  #routes(owner: Owner, ignored: IgnoreFiles | null): Record<string, Backend> {
     const routes: Record<string, Backend> = { ...this.#served?.of(owner) };
     const { respectGitignore, privatePaths: hidden = [], files } = this.#config;
     const rootDir = workspaceOf(this.#config, owner);
@@ -94,7 +101,7 @@ export class FileTree {
     const store = this.#storeOf?.(owner.principal);
     const namespace = memoryNamespace(owner.principal);
     if (store !== undefined) routes[MEMORIES_MOUNT] = new StoreBackend({ store, namespace });
-    for (const [path, folder] of [...skillFolders(this.#config), ...linkedSkills(this.#config)])
+    for (const [path, folder] of [...skillFolders(this.#config, owner), ...linkedSkills(this.#config, owner)])
       routes[path] = new PolicyBackend(this.#folder(folder), { readOnly: true });
     return routes;
   }
@@ -117,48 +124,80 @@ export function memoryNamespace(principal: Principal): string[] {
 }
 
 /** Folders of the workspace that may hold skills, lowest priority first. */
-const WORKSPACE_SKILLS: readonly string[] = ["/skills", "/.claude/skills", "/.deepagent/skills"];
+export const WORKSPACE_SKILLS: readonly string[] = folders.skills.project.map((folder) => `/${folder}`);
 
-/** Mount points with their folders: the skills of the package, then the configured folders by name. */
+type SkillsConfig = Pick<
+  Config,
+  "skills" | "globalSkills" | "homeFolder" | "workspace" | "workspaceFolder" | "privatePaths"
+>;
+
+/**
+ * Mount points with their folders, lowest priority first: those of the owner's home folder, the skills of the package,
+ * the configured folders by name, and those above the workspace.
+ */
 export function skillFolders(
-  { skills, globalSkills }: Pick<Config, "skills" | "globalSkills">,
+  config: SkillsConfig,
+  owner: Owner,
   bundled: string = join(packageRoot(), "skills"),
 ): [string, string][] {
   const isBundled = existsSync(bundled);
   const taken = new Set(isBundled ? readdirSync(bundled) : []);
-  const configured = [...(globalSkills === undefined ? [] : [globalSkills]), ...skills];
-  const folders = configured.map((folder): [string, string] => {
-    let name = basename(folder);
-    for (let count = 2; taken.has(name); count += 1) name = `${basename(folder)}-${count}`;
+  const mountAt = (wanted: string, folder: string): [string, string] => {
+    let name = wanted;
+    for (let count = 2; taken.has(name); count += 1) name = `${wanted}-${count}`;
     taken.add(name);
     return [`${SKILLS_MOUNT}/${name}`, folder];
-  });
-  return isBundled ? [[SKILLS_MOUNT, bundled], ...folders] : folders;
+  };
+  const { skills, globalSkills } = config;
+  const given = [...(globalSkills === undefined ? [] : [globalSkills]), ...skills];
+  const configured = given.map((folder) => mountAt(basename(folder), folder));
+  const known = new Set(given.map(realPath));
+  const shared = sharedRoots("skills", config, owner).flatMap(({ root, label, folders: paths }) =>
+    paths.flatMap((path): [string, string][] => {
+      const folder = realPath(join(root, path));
+      // Installers make the folders of several programs one by links.
+      if (known.has(folder)) return [];
+      known.add(folder);
+      const words = path.split(/[/.]/).filter((word) => !/^(?:skills?)?$/.test(word));
+      return [mountAt([label, ...words].join("-").replace("~-", "~"), folder)];
+    }),
+  );
+  const [home, above] = [shared.filter(([at]) => isOfHome(at)), shared.filter(([at]) => !isOfHome(at))];
+  return [
+    ...home,
+    ...(isBundled ? [[SKILLS_MOUNT, bundled] as [string, string]] : []),
+    ...configured,
+    ...above,
+  ];
 }
 
 /**
  * Mount points of skills that are links to folders elsewhere, as installers of skills make them. Leaves out the links of
  * a folder in a workspace, because its agent may have made them, and all that do not lead to a skill.
  */
-export function linkedSkills(
-  config: Pick<Config, "skills" | "globalSkills" | "workspace" | "privatePaths">,
-): [string, string][] {
-  const { workspace, privatePaths = [] } = config;
-  return skillFolders(config).flatMap(([at, folder]) => {
-    const root = realPath(folder);
-    const isOwn = workspace !== undefined && isInside(realPath(workspace), root);
-    if (isOwn || !existsSync(root)) return [];
-    return readdirSync(root, { withFileTypes: true })
-      .filter((entry) => entry.isSymbolicLink())
-      .map(({ name }): [string, string] => [`${at}/${name}`, realPath(join(root, name))])
-      .filter(
-        ([, target]) =>
-          !isInside(root, target) &&
-          !privatePaths.some((place) => isInside(realPath(place), target)) &&
-          existsSync(join(target, "SKILL.md")),
-      );
-  });
+export function linkedSkills(config: SkillsConfig, owner: Owner): [string, string][] {
+  const { workspace, privatePaths = [], skills, globalSkills } = config;
+  const own = workspace === undefined ? undefined : realPath(workspace);
+  return skillFolders(config, owner)
+    .flatMap(([at, folder]) => {
+      const root = realPath(folder);
+      const isTrusted = isOfHome(at) || at === SKILLS_MOUNT || [globalSkills, ...skills].includes(folder);
+      if (!isTrusted || (own !== undefined && isInside(own, root)) || !existsSync(root)) return [];
+      return readdirSync(root, { withFileTypes: true })
+        .filter((entry) => entry.isSymbolicLink())
+        .map(({ name }): [string, string] => [`${at}/${name}`, realPath(join(root, name))])
+        .filter(
+          ([, target]) =>
+            !isInside(root, target) &&
+            !privatePaths.some((place) => isInside(realPath(place), target)) &&
+            existsSync(join(target, "SKILL.md")),
+        );
+    })
+    .slice(0, MOST_LINKED);
 }
+
+/** Linked skills that are mounted: each takes a little of every command's time. */
+export const MOST_LINKED = 200;
 
 /** Folders on other servers that stay open. The connections of those that are left out end when they are idle. */
 const OPEN_MOUNTS = 200;

@@ -4,6 +4,7 @@ import { relative } from "node:path";
 import type { InstructionOptions } from "../agent/layers/instruction-files.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../backends/policy.ts";
+import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import { stripPrefix } from "../backends/paths.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
@@ -30,9 +31,10 @@ export async function instructionsFor(
   config: Parameters<typeof loadInstructions>[0] & Parameters<typeof instructionPlaces>[0],
   owner: Owner & { notApplied?: readonly string[] },
   home: string | undefined,
+  ignored: IgnoreFiles | null,
 ): Promise<{ systemPrompt?: string; instructions?: InstructionOptions }> {
   const configured = await loadInstructions(config);
-  const places = defined({ instructions: instructionPlaces(config, owner, home) });
+  const places = defined({ instructions: instructionPlaces(config, owner, home, ignored) });
   if (owner.changes !== "propose") return { ...configured, ...places };
   const { notApplied = [] } = owner;
   const earlier =
@@ -42,23 +44,23 @@ export async function instructionsFor(
 
 /** Folders with instructions for the run. Those of the home folder are for the person at this machine only. */
 export function instructionPlaces(
-  config: PlacesConfig & Pick<Config, "otherPrograms" | "privatePaths" | "files">,
+  config: PlacesConfig & Pick<Config, "homeFiles" | "privatePaths" | "files">,
   owner: Owner,
   home: string = homedir(),
+  ignored = readIgnoreFiles(config, owner),
 ): InstructionOptions | undefined {
   const workspace = originalOf(config, owner);
   if (workspace === undefined) return undefined;
-  const { privatePaths: hidden = [], otherPrograms } = config;
+  const { privatePaths: hidden = [], homeFiles } = config;
   const openFolder = (rootDir: string) => new FilesystemBackend({ rootDir, virtualMode: true, hidden });
   const repositoryFiles = (folder: string) => new PolicyBackend(openFolder(folder), rulesOf(config) ?? {});
   const [root, place] = [findRepository(config), realPath(workspace)];
   const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
-  const ignored = readIgnoreFiles(config, owner);
   return {
     folder: WORKSPACE_MOUNT,
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),
     ...(owner.principal === LOCAL && folderProblem(home) === undefined
-      ? { home: { files: openFolder(home), isShared: !otherPrograms } }
+      ? { home: { files: openFolder(home), isShared: !homeFiles } }
       : {}),
     ...(ignored && { isPrivate: (file) => ignored.isAsked(stripPrefix(WORKSPACE_MOUNT, file)) }),
   };

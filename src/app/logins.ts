@@ -50,6 +50,7 @@ export function loginPlace(
 ): ({ ok: true } & LoginPlace) | { ok: false; problem: string } {
   const cannot = (problem: string) => ({ ok: false, problem }) as const;
   if (!("url" in given)) return cannot("is started by a command, so nobody logs in there.");
+  if (given.noLogin) return cannot("has oauth switched off in its entry, so nobody logs in there.");
   if (!takesLogin(given))
     return cannot(
       "has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.",

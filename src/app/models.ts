@@ -135,7 +135,7 @@ interface DescribedSubagent {
   /** A file of the workspace describes it. */
   isFile?: boolean;
   model?: string | undefined;
-  modelAlias?: string | undefined;
+  modelAlias?: string | readonly string[] | undefined;
 }
 
 /** Lets subagents of files choose among the named models only. `notices`: their other wishes. */

@@ -14,10 +14,16 @@ import type { OtherServers, ServerState } from "../runs/other-servers.ts";
 import { loginPlace, loginsOf } from "./logins.ts";
 import { parsedUrl } from "../core/parsed-url.ts";
 
-type Settings = Pick<Config, "dataDir" | "mcpServers" | "web">;
+type Settings = Pick<Config, "dataDir" | "mcpServers" | "web" | "workspace">;
 
 export const openOtherServers = (config: Settings, env: Environment, log: Logger): McpTools =>
-  openMcpTools(config.mcpServers, { env, version: packageVersion(), log, logins: loginsOf(config, env) });
+  openMcpTools(config.mcpServers, {
+    env,
+    version: packageVersion(),
+    log,
+    logins: loginsOf(config, env),
+    workspace: config.workspace,
+  });
 
 /** Log-ins that wait for a browser. */
 const MOST_PENDING = 20;
@@ -102,13 +108,16 @@ function serverState({ name, config, last }: McpServerState): ServerState {
   return {
     name,
     // A URL whose variables are not filled in may not be valid yet.
-    place: "url" in config ? (parsedUrl(config.url)?.host ?? "an address") : basename(config.command),
+    place:
+      "url" in config
+        ? (parsedUrl(config.url)?.host ?? "an address")
+        : basename(config.command) || "not started",
     askedAt: last?.at,
     tools: tools.map((tool) => ({
       name: tool.name.slice(name.length + 2),
       isGated: gated.includes(tool.name),
     })),
-    notes: [...leftOut.map(leftOutText), ...notes.map(({ text }) => text)],
+    notes: [...(config.notes ?? []), ...leftOut.map(leftOutText), ...notes.map(({ text }) => text)],
     problem: problem?.reason,
     needsLogin: problem?.needsLogin === true && takesLogin(config),
   };

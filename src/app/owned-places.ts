@@ -97,9 +97,9 @@ export function findRepository(config: Pick<Config, "workspace" | "workspaceFold
 }
 
 /** The ignore files for the owner's workspace. Those of a copy are the original's, which its run cannot change. */
-export function readIgnoreFiles(config: PlacesConfig, owner: Owner): IgnoreFiles | undefined {
+export function readIgnoreFiles(config: PlacesConfig, owner: Owner): IgnoreFiles | null {
   const workspace = originalOf(config, owner);
-  return workspace === undefined ? undefined : IgnoreFiles.of(workspace, findRepository(config));
+  return workspace === undefined ? null : IgnoreFiles.of(workspace, findRepository(config));
 }
 
 /** The rules of the setting `files` about the files of a workspace. */

@@ -15,9 +15,10 @@ export const runGates = (
   config: PlacesConfig & Pick<Config, "approvals">,
   owner: Owner,
   { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
+  ignored = readIgnoreFiles(config, owner),
 ): InterruptOn => {
   const { approvals } = config;
-  const places = workspacePlaces(workspaceOf(config, owner), readIgnoreFiles(config, owner));
+  const places = workspacePlaces(workspaceOf(config, owner), ignored);
   // A person reviews the changes of a copy as a whole, and nothing starts programs from there.
   const isCopy = owner.changes === "propose";
   return {
@@ -28,7 +29,7 @@ export const runGates = (
 };
 
 /** Gates for calls by the places of the workspace that they name, also by links. */
-function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | undefined) {
+function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | null) {
   const root = workspace === undefined ? undefined : realPath(workspace);
   const gateFor = (fits: (root: string, place: string) => boolean) =>
     where((args) =>
@@ -43,7 +44,7 @@ function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | u
     isInside(top, place) && ignored?.isAsked(`/${relative(top, place).replaceAll("\\", "/")}`) === true;
   const reading = gateFor(isIgnored);
   /** Gates for the files that ignore files keep from agents. */
-  const readingGates: InterruptOn = ignored === undefined ? {} : { read_file: reading, grep: reading };
+  const readingGates: InterruptOn = ignored === null ? {} : { read_file: reading, grep: reading };
   return {
     readingGates,
     /** For a change of a file that starts programs, has such rules, or that a person must allow to be read. */

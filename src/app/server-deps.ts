@@ -48,6 +48,9 @@ export interface ServerParts {
   close(): Promise<void>;
 }
 
+/** Loads the reader of commands when a client lists them. */
+const commandsFiles = () => import("./person-commands.ts");
+
 /** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
 export function serverParts(settings: ServerSettings): ServerParts {
   const { config, env, version, logger, works = true, page, holds } = settings;
@@ -87,6 +90,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     principalOf,
     openCommand,
     changes,
+    commands: async (principal) => (await commandsFiles()).readPersonCommands(config, { principal }, logger),
     ...(kept === null ? {} : { keptAtLeastMs: kept }),
     ...(page === undefined
       ? {}

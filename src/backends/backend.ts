@@ -180,6 +180,10 @@ export interface ReadResult extends Failure {
   /** Offset to continue with; absent when nothing remains. */
   nextOffset?: number;
   version?: string;
+  /** Encoding of a text that is not UTF-8. An edit keeps it. */
+  encoding?: TextEncoding;
+  /** Why the text may be wrong, as a clause: the encoding is a guess, for example. Such a text cannot be edited. */
+  doubt?: string;
 }
 
 /** A stored file. Version 1 keeps lines, version 2 (what we write) keeps text or bytes and a type. */

@@ -99,7 +99,24 @@ export const partlyDeleted = (path: string, removed: readonly string[], reason: 
 
 // Content
 
-export const notUtf8 = (path: string) => makeFailure("encoding", `File '${path}' is not valid UTF-8 text`);
+export const unknownEncoding = (path: string) =>
+  makeFailure("encoding", `File '${path}' is not text in UTF-8 or another known encoding`);
+/** `doubt`: why the text that was read is not certainly the one of the file, as a clause. */
+export const uncertainEncoding = (path: string, encoding: string, doubt: string) =>
+  makeFailure(
+    "encoding",
+    `File '${path}' was read as ${encoding.toUpperCase()}, but ${doubt}, so it cannot be edited. ${toConvert(encoding)}`,
+  );
+/** The next step for a text that cannot be written back. */
+const toConvert = (encoding: string) =>
+  encoding === "utf-8"
+    ? "Repair these bytes with a command, or ask which encoding they have."
+    : `If it reads right, convert it with a command first: iconv -f ${encoding.toUpperCase()} -t UTF-8. Otherwise ask for its encoding.`;
+export const notInEncoding = (path: string, character: string, encoding: string) =>
+  makeFailure(
+    "encoding",
+    `'${character}' (U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}) cannot be written to '${path}': its encoding ${encoding.toUpperCase()} does not have this character. Use another one, or convert the file with a command first: iconv -f ${encoding.toUpperCase()} -t UTF-8.`,
+  );
 export const binaryFile = (path: string) => makeFailure("binary", `File '${path}' is binary`);
 export const binaryEdit = (path: string) =>
   makeFailure("binary", `File '${path}' is binary and cannot be edited as text`);

@@ -63,6 +63,8 @@ export interface CommandFacts {
   directory?: string;
   /** The folder of the file tree that is this directory. Default `/`. */
   folder?: string;
+  /** Other folders of the file tree that commands read at the same paths. */
+  readable?: readonly string[];
   /** True if commands reach the network. */
   network?: boolean;
   /** True if programs that a command leaves running always end with it. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
+import { defined } from "../core/defined.ts";
 import type { Backend, EditOptions, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
-import { type TextEncoding, encodeText, readFileText } from "./encoding.ts";
+import { type FileText, type TextEncoding, encodeText, findUnencodable, readFileText } from "./encoding.ts";
 import * as errors from "./errors.ts";
 import {
   decodeBase64,
@@ -16,14 +17,14 @@ import { MAX_BINARY_SIZE, type PageRequest, readTextPage } from "./pages.ts";
 
 /** The content of a file: text, or bytes that are not shown as text. */
 type FileContent =
-  | { kind: "text"; text: string; encoding: TextEncoding; mimeType: string }
+  | ({ kind: "text"; mimeType: string } & FileText)
   | { kind: "binary"; bytes: Uint8Array; mimeType: string };
 
 export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & errors.BackendFailure);
 
 /**
  * Decides whether bytes are text. They are binary by the type of the name or by a NUL in them, which text in UTF-16
- * has only in its characters. Other bytes must be UTF-8, or the result is an `encoding` failure.
+ * has only in its characters. Other bytes must have a known encoding, or the result is an `encoding` failure.
  */
 export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
   const mimeType = mimeTypeOf(path);
@@ -32,18 +33,31 @@ export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
   if (found !== undefined) return { ok: true, content: { kind: "text", ...found, mimeType } };
   return hasNul(bytes)
     ? { ok: true, content: { kind: "binary", bytes, mimeType: DEFAULT_BINARY_TYPE } }
-    : { ok: false, ...errors.notUtf8(path) };
+    : { ok: false, ...errors.unknownEncoding(path) };
 }
 
 /** Makes the bytes that a `write` stores: text in its encoding, or decoded base64 for a name of a binary type. */
 export function bytesToWrite(
   path: string,
   content: string,
-  encoding?: TextEncoding,
+  encoding: TextEncoding = "utf-8",
 ): { ok: true; bytes: Uint8Array } | ({ ok: false } & errors.BackendFailure) {
   const mimeType = mimeTypeOf(path);
+  const refused = isTextType(mimeType) ? textRefusal(path, { encoding }, content) : undefined;
+  if (refused !== undefined) return { ok: false, ...refused };
   const bytes = isTextType(mimeType) ? encodeText(content, encoding) : decodeBase64(content);
   return bytes === undefined ? { ok: false, ...errors.invalidBase64(path, mimeType) } : { ok: true, bytes };
+}
+
+/** Why a text cannot be stored in the place of one that was read, or as a part of it. */
+export function textRefusal(
+  path: string,
+  { encoding, doubt }: Omit<FileText, "text">,
+  text: string,
+): errors.BackendFailure | undefined {
+  if (doubt !== undefined) return errors.uncertainEncoding(path, encoding, doubt);
+  const missing = findUnencodable(text, encoding);
+  return missing === undefined ? undefined : errors.notInEncoding(path, missing, encoding);
 }
 
 /** Reads stored file data of either version. Text content of a binary type is base64. */
@@ -107,8 +121,9 @@ export function toFileData(
 ): FileData {
   const stamps = { created_at: times.createdAt ?? times.now, modified_at: times.now };
   const known = classifyBytes(path, bytes);
-  if (known.ok && known.content.kind === "text" && known.content.encoding === "utf-8") {
-    const { text, mimeType } = known.content;
+  const content = known.ok && known.content.kind === "text" ? known.content : undefined;
+  if (content?.encoding === "utf-8" && content.doubt === undefined) {
+    const { text, mimeType } = content;
     return format === "v1"
       ? { content: text.split("\n"), ...stamps }
       : { content: text, mimeType, ...stamps };
@@ -134,18 +149,33 @@ export const toFileInfo = (path: string, data: FileData): FileInfo => ({
   modified_at: data.modified_at,
 });
 
-export function readFileData(path: string, data: FileData, request: PageRequest): ReadResult {
-  const known = parseContent(path, data);
+export const readFileData = (path: string, data: FileData, request: PageRequest): ReadResult =>
+  readContent(path, parseContent(path, data), request, contentVersion(data));
+
+/** Reads a page of a text, or a whole binary file. */
+export function readContent(
+  path: string,
+  known: ContentResult,
+  request: PageRequest,
+  version: string,
+): ReadResult {
   if (!known.ok) return { error: known.error, code: known.code };
-  const version = contentVersion(data);
   const { content } = known;
   if (content.kind === "binary") {
     if (content.bytes.byteLength > MAX_BINARY_SIZE) return errors.binaryTooLarge(content.bytes.byteLength);
     return { content: plainBytes(content.bytes), mimeType: content.mimeType, version };
   }
   const page = readTextPage(path, content.text, request);
-  return page.error === undefined ? { ...page, mimeType: content.mimeType, version } : page;
+  if (page.error !== undefined) return page;
+  return { ...page, mimeType: content.mimeType, version, ...encodingFacts(content) };
 }
+
+/** The facts about an encoding that a result names. */
+export const encodingFacts = ({
+  encoding,
+  doubt,
+}: Omit<FileText, "text">): Pick<ReadResult, "encoding" | "doubt"> =>
+  defined({ encoding: encoding === "utf-8" ? undefined : encoding, doubt });
 
 export interface ContentEdit extends Pick<EditOptions, "expectedVersion" | "onChange"> {
   oldString: string;
@@ -161,11 +191,12 @@ export type EditedContent =
 export function editContent(path: string, known: ContentResult, edit: ContentEdit): EditedContent {
   if (!known.ok) return known;
   if (known.content.kind === "binary") return { ok: false, ...errors.binaryEdit(path) };
-  const { text } = known.content;
+  const { text, encoding } = known.content;
+  const refused = textRefusal(path, known.content, edit.newString);
+  if (refused !== undefined) return { ok: false, ...refused };
   const edited = editFileText(path, text, [edit.oldString, edit.newString], edit.replaceAll);
   if (!edited.ok) return edited;
   edit.onChange?.(text, edited.text);
-  const { encoding } = known.content;
   return { ok: true, bytes: encodeText(edited.text, encoding), occurrences: edited.occurrences };
 }
 

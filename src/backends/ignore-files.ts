@@ -38,10 +38,10 @@ export class IgnoreFiles extends PolicyRules {
       this.#read(top, folder);
   }
 
-  /** Reads the files of `top`, of `workspace` and between them. Returns undefined if they name nothing. */
-  static of(workspace: string, top = workspace): IgnoreFiles | undefined {
+  /** Reads the files of `top`, of `workspace` and between them. Returns null if they name nothing. */
+  static of(workspace: string, top = workspace): IgnoreFiles | null {
     const rules = new IgnoreFiles(realPath(top), realPath(workspace));
-    return rules.#reading.files.length + rules.#searches.files.length > 0 ? rules : undefined;
+    return rules.#reading.files.length + rules.#searches.files.length > 0 ? rules : null;
   }
 
   #read(top: string, folder: string): void {

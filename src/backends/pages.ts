@@ -2,8 +2,15 @@ import { read as readWithCallback, readSync } from "node:fs";
 import { promisify } from "node:util";
 import { defined } from "../core/defined.ts";
 import type { ReadResult } from "./backend.ts";
-import { BYTE_ORDER_MARK, type TextEncoding, decodeText, detectEncoding } from "./encoding.ts";
-import { lineTooLong, notUtf8, offsetPastEnd } from "./errors.ts";
+import {
+  BYTE_ORDER_MARK,
+  type TextEncoding,
+  decodeText,
+  openDecoder,
+  detectEncoding,
+  isOlder,
+} from "./encoding.ts";
+import { lineTooLong, offsetPastEnd, unknownEncoding } from "./errors.ts";
 import { hasNul } from "./mime.ts";
 
 const DEFAULT_READ_LIMIT = 2000;
@@ -93,7 +100,7 @@ export async function readBytes(descriptor: number, size: number, limit: number)
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
 }
 
-/** The encoding of an open file by its beginning; undefined if that is binary. */
+/** Recognizes marked UTF-16 by the beginning of an open file. Returns undefined if that is binary. */
 export async function encodingOfFile(descriptor: number): Promise<TextEncoding | undefined> {
   const { bytesRead, buffer } = await readAt(descriptor, Buffer.allocUnsafe(HEAD_SIZE), 0, HEAD_SIZE, 0);
   const head = buffer.subarray(0, bytesRead);
@@ -103,13 +110,14 @@ export async function encodingOfFile(descriptor: number): Promise<TextEncoding |
 
 /**
  * Reads one page of an open text file of any size. Lines before the page are only counted, those after it only as far
- * as that is cheap. `signal` ends a long way through a huge file.
+ * as that is cheap. `signal` ends a long way through a huge file. `encoding`: default UTF-8 or UTF-16 by its beginning.
  */
 export async function readFilePage(
   path: string,
   descriptor: number,
   request: PageRequest,
   signal: AbortSignal | undefined,
+  encoding?: TextEncoding,
 ): Promise<ReadResult> {
   const scanner = new PageScanner(request);
   const buffer = Buffer.allocUnsafe(CHUNK_SIZE);
@@ -119,27 +127,33 @@ export async function readFilePage(
     signal?.throwIfAborted();
     const { bytesRead } = await readAt(descriptor, buffer, 0, buffer.length, position);
     const bytes = buffer.subarray(0, bytesRead);
-    if (position === 0) inUtf8 = utf8Converter(bytes);
+    if (position === 0) inUtf8 = utf8Converter(bytes, encoding);
     position += bytesRead;
     try {
       const read = inUtf8(bytes);
       if (read.length > 0) scanner.add(read);
     } catch {
-      return notUtf8(path);
+      return unknownEncoding(path);
     }
     if (bytesRead === 0) scanner.end();
     if (scanner.isDone) break;
   }
   if (scanner.tooLongLine !== undefined) return lineTooLong(path, scanner.tooLongLine, MAX_PAGE_SIZE);
   const content = decodeText(scanner.page(), "utf-8");
-  if (content === undefined) return notUtf8(path);
+  if (content === undefined) return unknownEncoding(path);
   const { lines, totalLines, more } = scanner;
   return pageResult(request, { content, lines, more, ...defined({ totalLines }) });
 }
 
 /** Changes the pieces of a file to UTF-8 without its byte order mark. Throws for bytes that are not in its encoding. */
-function utf8Converter(beginning: Buffer): (bytes: Buffer) => Buffer {
-  const encoding = detectEncoding(beginning);
+function utf8Converter(
+  beginning: Buffer,
+  encoding: TextEncoding = detectEncoding(beginning),
+): (bytes: Buffer) => Buffer {
+  if (isOlder(encoding)) {
+    const decode = openDecoder(encoding);
+    return (bytes) => Buffer.from(decode(bytes), "utf8");
+  }
   if (encoding === "utf-8") {
     const hasMark = beginning.subarray(0, MARK_OF_UTF8.length).equals(MARK_OF_UTF8);
     return (bytes) => (hasMark && bytes === beginning ? bytes.subarray(MARK_OF_UTF8.length) : bytes);

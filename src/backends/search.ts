@@ -361,13 +361,10 @@ export function refusedWrite(
   return isChanged ? errors.changedSinceRead(path) : undefined;
 }
 
-/** The text of stored file data for a search. Text in another encoding is searched as far as it decodes. */
+/** The text of stored file data for a search. */
 export function searchable(path: string, data: FileData): SearchableContent {
   const known = parseContent(path, data);
-  if (!known.ok) {
-    return typeof data.content === "string" || Array.isArray(data.content)
-      ? { kind: "binary" }
-      : { kind: "text", text: new TextDecoder().decode(data.content) };
-  }
-  return known.content.kind === "text" ? { kind: "text", text: known.content.text } : { kind: "binary" };
+  return known.ok && known.content.kind === "text"
+    ? { kind: "text", text: known.content.text }
+    : { kind: "binary" };
 }

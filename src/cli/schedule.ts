@@ -5,6 +5,7 @@ import { withStoredKeys } from "../app/stored-keys.ts";
 import { type FlagValues, loadConfig } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine, showControl } from "../core/text.ts";
+import { zoneWords } from "../core/time-zone.ts";
 import { nextTimes } from "../runs/cron.ts";
 import { STATUS_WORDS } from "../runs/run.ts";
 import { type Schedule, type ScheduleChanges, type ScheduleView, CATCH_UP } from "../runs/schedule.ts";
@@ -195,7 +196,7 @@ function parseChanges(flags: FlagValues, before?: Schedule): ScheduleChanges | s
 }
 
 const whenText = ({ expression, timeZone }: Schedule): string =>
-  `${expressionWords(expression)} (${timeZone})`;
+  `${expressionWords(expression)} (${zoneWords(timeZone)})`;
 
 const nextLines = (schedule: Schedule): string[] => [
   "Next times:",

@@ -1,10 +1,11 @@
 /** Reads the configuration: defaults, file, environment and flags, and all problems at once. */
 import { readFileSync } from "node:fs";
-import { delimiter, isAbsolute, join, resolve } from "node:path";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { type Node, type ParseError, getNodeValue, parseTree } from "jsonc-parser";
 import type { z } from "zod";
 import { closestName } from "../core/options.ts";
 import { plainProblem } from "../core/plain-problem.ts";
+import { findServers } from "./mcp-servers.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { shownName, variableText } from "../core/text.ts";
 import { isRecord } from "../core/unknown.ts";
@@ -97,7 +98,20 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
   const noWorkspace = `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
   const warnings = parsed.data.workspace === undefined ? [noWorkspace] : [];
-  return { ok: true, config: { ...parsed.data, privatePaths }, warnings };
+  placeServerPaths(parsed.data, draft.configFile, sources);
+  const home = parsed.data.homeFiles ? { homeFolder: realPath(sources.home) } : {};
+  return { ok: true, config: { ...parsed.data, privatePaths, ...home }, warnings };
+}
+
+/** Paths of servers are relative to the file, unless they begin with a variable. */
+function placeServerPaths({ mcpServers }: Config, file: string | undefined, { home }: ConfigSources): void {
+  const place = (path: string | undefined): string | undefined =>
+    path === undefined || file === undefined || /^[$%{]/.test(path)
+      ? path
+      : resolve(dirname(file), expandHome(path, home));
+  for (const server of Object.values(mcpServers))
+    if ("command" in server)
+      Object.assign(server, { cwd: place(server.cwd), envFile: place(server.envFile) });
 }
 
 /** Values as collected so far, each with where it came from. */
@@ -173,8 +187,13 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   const parsed = parseJson(text);
   if (text.trim() === "") draft.problems.push(`${origin}: the file ${path} is empty; {} means no settings`);
   else if (!parsed.ok) draft.problems.push(`${origin}: the file ${path} is not valid JSON, ${parsed.place}`);
-  else if (isRecord(parsed.value)) draft.values = parsed.value;
-  else draft.problems.push(`${origin}: the file ${path} must hold one JSON object`);
+  else if (isRecord(parsed.value)) {
+    const file = parsed.value;
+    // A file of another program that has servers, and no setting of ours.
+    const isOurs = knownKeys([]).some((key) => key !== "$schema" && Object.hasOwn(file, key));
+    const servers = isOurs ? undefined : findServers(file);
+    draft.values = servers === undefined ? file : { mcpServers: servers };
+  } else draft.problems.push(`${origin}: the file ${path} must hold one JSON object`);
 }
 
 /** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */

@@ -159,7 +159,7 @@ export const ConfigSchema = fields("config", {
   mounts: mountsSchema.default({}),
   skills: z.array(absolutePath).default([]),
   globalSkills: optional(absolutePath),
-  otherPrograms: onOff(true),
+  homeFiles: onOff(true),
   http: httpSchema.prefault({}),
   logLevel: choice(LOG_LEVELS, "info"),
 });
@@ -167,6 +167,8 @@ export const ConfigSchema = fields("config", {
 export type Config = z.output<typeof ConfigSchema> & {
   /** The files and folders of this program itself, which no agent gets to see. Not a setting: `loadConfig` finds them. */
   readonly privatePaths?: readonly string[];
+  /** The home folder whose files of other programs are read. Not a setting: absent if `homeFiles` is off. */
+  readonly homeFolder?: string;
 };
 export type ConfigInput = z.input<typeof ConfigSchema>;
 

@@ -2,6 +2,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { type Deferred, EvalFlags, JSException, QuickJS } from "quickjs-wasi";
 import engine from "quickjs-wasi/quickjs.wasm";
+import prelude from "./prelude.vm.js";
+import { orElse } from "../core/errors.ts";
 import type { EngineInput, FromEngine, ToEngine } from "./program.ts";
 
 const { source, names, now, seed, limits, compiled, onlyCompiles } = workerData as EngineInput; // set by program.ts
@@ -11,6 +13,10 @@ let spentMs = 0;
 let answers = 0;
 let calls = 0;
 let hasEnded = false;
+/** The end of the program's own part. Calls that nobody awaits are still answered. */
+let outcome: { value: string } | { error: string } | undefined;
+/** Reasons of promises that were rejected, and that nothing has handled yet. */
+const rejected: string[] = [];
 /** The program's clock, in ms. It stands still while the program works, but for a little at each reading. */
 let clock = now;
 /** Below a millisecond, so that programs that start at the same time draw different numbers. */
@@ -26,48 +32,27 @@ const post = (message: FromEngine): void => parentPort?.postMessage(message);
 function end(outcome: { value: string } | { error: string }): void {
   if (hasEnded) return;
   hasEnded = true;
+  for (const reason of rejected) write(`A promise was rejected, and the program did not await it: ${reason}`);
   post({ kind: "end", outcome, log: log.join("\n") });
 }
 
-/** Defines the functions of the program. Arguments and answers cross as JSON. */
-const PRELUDE = `(function (call, write, names) {
-  const { parse, stringify } = JSON;
-  const known = new Map();
-  for (const name of parse(names)) {
-    known.set(name, (args) => {
-      // Made here, its stack names the line of the call.
-      const failure = new Error();
-      return call(name, args === undefined ? "{}" : (stringify(args) ?? "null")).then((answer) => {
-        const { value, error } = parse(answer);
-        if (error === undefined) return value;
-        failure.message = error;
-        throw failure;
-      });
-    });
-  }
-  const missing = (name) =>
-    new Error("No tool is named '" + name + "'. Tools: " + [...known.keys()].join(", ") + ".");
-  globalThis.tools = new Proxy(Object.freeze(Object.fromEntries(known)), {
-    get(_, name) {
-      if (typeof name === "symbol" || name === "then") return undefined;
-      if (!known.has(name)) throw missing(name);
-      return known.get(name);
-    },
-  });
-  const textOf = (value) => (typeof value === "string" ? value : (stringify(value) ?? String(value)));
-  const print = (...values) => write(values.map(textOf).join(" "));
-  globalThis.console = { log: print, info: print, warn: print, error: print, debug: print };
-})`;
+/** Printable ASCII without capitals, as English sorts it. */
+const ASCII_ORDER = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at))
+  .filter((character) => character === character.toLowerCase())
+  .sort(new Intl.Collator("en").compare)
+  .join("");
 
-/** Reports the end of the program's own promise. */
-const ENDING = `(function (main, done, failed) {
-  const { stringify } = JSON;
-  const textOf = (error) => {
-    if (!(error instanceof Error)) return "The program threw " + (stringify(error) ?? String(error));
-    return error.name + ": " + error.message + (error.stack ? "\\n" + error.stack : "");
-  };
-  main.then((value) => stringify(value) ?? "null").then(done, (error) => failed(textOf(error)));
-})`;
+/** Formats and compares by Node's own tables. English and UTC, unless the program names others. */
+function localize(type: string, method: string, args: string): unknown {
+  const [given, ...rest]: unknown[] = (JSON.parse(args) as unknown[]).map((one) => one ?? undefined); // from the prelude
+  const before = method === "localeCompare" ? [String(rest.shift())] : [];
+  const [locale = "en-US", options] = rest;
+  const number = Number(given ?? Number.NaN);
+  const value = type === "BigInt" ? BigInt(String(given)) : type === "String" ? String(given) : number;
+  const receiver: object = type === "Date" ? new Date(number) : Object(value);
+  const choices = type === "Date" ? { timeZone: "UTC", ...Object(options) } : options;
+  return Reflect.apply(Reflect.get(receiver, method), receiver, [...before, locale, choices]);
+}
 
 function call(vm: QuickJS, name: string, args: string): Deferred {
   if (calls >= limits.calls) throw new Error(`A program may make ${limits.calls} calls.`);
@@ -86,10 +71,11 @@ function write(line: string): void {
 
 function done(value: string): void {
   const characters = value.length;
-  if (characters <= limits.valueCharacters) return end({ value });
-  end({
-    error: `The program returned ${characters} characters of JSON, more than ${limits.valueCharacters}. Return less, or write it to a file.`,
-  });
+  if (characters <= limits.valueCharacters) outcome = { value };
+  else
+    outcome = {
+      error: `The program returned ${characters} characters of JSON, more than ${limits.valueCharacters}. Return less, or write it to a file.`,
+    };
 }
 
 /** Lets the program work until it waits or ends. */
@@ -106,7 +92,8 @@ function work(vm: QuickJS, step: () => void): void {
   }
   spentMs += performance.now() - begun;
   if (hasEnded) return;
-  if (pending.size === 0) end({ error: "The program waits for something that never happens." });
+  if (outcome !== undefined && (pending.size === 0 || "error" in outcome)) end(outcome);
+  else if (pending.size === 0) end({ error: "The program waits for something that never happens." });
   else post({ kind: "idle", answers, calls, spentMs });
 }
 
@@ -114,9 +101,7 @@ function work(vm: QuickJS, step: () => void): void {
 const withoutOurs = (problem: string): string =>
   problem
     .split("\n")
-    .filter(
-      (line) => line.trim() !== "" && !/^\s+at .*\b(prelude|ending)\.js\b|^\s+at .*\bnative\b/.test(line),
-    )
+    .filter((line) => line.trim() !== "" && !/^\s+at .*\bprelude\.js\b|^\s+at .*\bnative\b/.test(line))
     .join("\n");
 
 async function runEngine(): Promise<void> {
@@ -126,6 +111,11 @@ async function runEngine(): Promise<void> {
     memoryLimit: limits.memoryBytes,
     maxStackSize: limits.stackBytes,
     timezoneOffset: 0,
+    onUnhandledRejection: (_promise: unknown, reason: { toString(): string }, isHandled: boolean) => {
+      const text = reason.toString();
+      if (!isHandled) rejected.push(text);
+      else if (rejected.includes(text)) rejected.splice(rejected.indexOf(text), 1);
+    },
     // The clock seeds the random numbers too. Both are the same whenever the program starts again.
     wasi: (memory: { readonly buffer: ArrayBuffer }) => ({
       clock_time_get(_clock: number, _precision: bigint, result: number) {
@@ -150,20 +140,56 @@ async function runEngine(): Promise<void> {
     act();
     return vm.undefined;
   };
-  const functions = {
-    call: vm.newFunction("call", (name, args) => call(vm, text(name), text(args)).handle),
-    write: vm.newFunction("write", (line) => none(() => write(text(line)))),
-    done: vm.newFunction("done", (value) => none(() => done(text(value)))),
-    failed: vm.newFunction("failed", (problem) => none(() => end({ error: withoutOurs(text(problem)) }))),
-  };
+  const functions = [
+    vm.newFunction("call", (name, args) => call(vm, text(name), text(args)).handle),
+    vm.newFunction("write", (line) => none(() => write(text(line)))),
+    vm.newFunction("localize", (type, method, args) => {
+      const error = "its arguments are not valid; give a locale such as de-DE, and options of Intl";
+      return vm.newString(
+        JSON.stringify(orElse(() => ({ value: localize(text(type), text(method), text(args)) }), { error })),
+      );
+    }),
+    vm.newFunction("done", (value) => none(() => done(text(value)))),
+    vm.newFunction("failed", (problem) => none(() => (outcome = { error: withoutOurs(text(problem)) }))),
+  ];
+  const program = await compileProgram(vm);
   work(vm, () => {
-    const list = vm.newString(JSON.stringify(names));
-    vm.callFunction(vm.evalCode(PRELUDE, "prelude.js"), vm.undefined, functions.call, functions.write, list);
-    const flags = onlyCompiles ? EvalFlags.COMPILE_ONLY : EvalFlags.TYPE_GLOBAL;
-    const main = vm.evalCode(`(async () => {${source}\n})()`, "program.js", flags);
+    if ("error" in program) throw program.error;
+    const texts = [JSON.stringify(names), ASCII_ORDER].map((one) => vm.newString(one));
+    const report = vm.callFunction(vm.evalCode(prelude, "prelude.js"), vm.undefined, ...functions, ...texts);
     if (onlyCompiles) return end({ value: "null" });
-    vm.callFunction(vm.evalCode(ENDING, "ending.js"), vm.undefined, main, functions.done, functions.failed);
+    const main = vm.evalCode(program.code, "program.js", program.flags);
+    vm.callFunction(report, vm.undefined, main, program.flags === EvalFlags.ASYNC ? vm.true : vm.false);
   });
+}
+
+async function withoutTypes(code: string): Promise<string> {
+  const { transform } = await import("sucrase");
+  const options = { disableESTransforms: true, keepUnusedImports: true };
+  return orElse(() => transform(code, { transforms: ["typescript"], ...options }).code, code);
+}
+
+/**
+ * Finds out in which form the program is written: a script with `await`, or the body of an async function with
+ * `return`; in a code fence or not; with types or without.
+ */
+async function compileProgram(vm: QuickJS): Promise<{ code: string; flags: number } | { error: unknown }> {
+  const [, code = source] = /^\s*```[^\n]*\n([^]*)```\s*$/.exec(source) ?? [];
+  const problems: unknown[] = [];
+  for (const plainCode of [() => code, () => withoutTypes(code)]) {
+    const plain = await plainCode();
+    for (const form of [
+      { code: plain, flags: EvalFlags.ASYNC },
+      { code: `(async () => {${plain}\n})()`, flags: EvalFlags.TYPE_GLOBAL },
+    ])
+      try {
+        vm.evalCode(form.code, "program.js", form.flags | EvalFlags.COMPILE_ONLY);
+        return form;
+      } catch (problem) {
+        problems.push(problem);
+      }
+  }
+  return { error: problems[1] };
 }
 
 void runEngine();

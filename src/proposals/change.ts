@@ -1,6 +1,6 @@
 /** One changed file: its hunks as a person sees them, and the file after some of them are applied. */
 import { createHash } from "node:crypto";
-import { encodeText } from "../backends/encoding.ts";
+import { type TextEncoding, isOlder } from "../backends/encoding.ts";
 import { startsAt } from "../backends/sandbox/starting-places.ts";
 import { defined } from "../core/defined.ts";
 import { linesToCompare } from "../core/diff.ts";
@@ -8,8 +8,9 @@ import { type Hunk as LineChange, closeHunks, hunksBetween } from "../core/hunks
 import { mergeHunks, opposedHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
-import type { Encoding, FileText } from "./file-text.ts";
-import { commonEncoding, isLongText, readText, shown, MOST_CHARS, hunkDiff, joinLines } from "./file-text.ts";
+import type { FileText } from "./file-text.ts";
+import { bytesOfText, commonEncoding, isLongText, readText, shown } from "./file-text.ts";
+import { MOST_CHARS, hunkDiff, joinLines } from "./file-text.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
 /** Changes with more unchanged lines between them are separate hunks. */
@@ -19,7 +20,7 @@ const MOST_HUNKS = 500;
 
 interface Lines {
   base: string[];
-  encoding: Encoding;
+  encoding: TextEncoding;
   /** Changes of the agent, by hunk. */
   hunks: LineChange[][];
   /** Changes in the folder since the copy was made. Undefined if the folder has no text there any more. */
@@ -165,7 +166,9 @@ function notesOf(sides: Sides): string[] {
       ? [`replaces ${sizeText(base.bytes)}, which are not shown`]
       : []),
     ...(encoding === undefined ? ["its encoding changes"] : []),
-    ...(encoding === "bytes" && !isSameContent(base, proposed) ? ["not UTF-8, shown as Windows-1252"] : []),
+    ...(encoding !== undefined && isOlder(encoding) && !isSameContent(base, proposed)
+      ? [`not UTF-8, shown as ${encoding.toUpperCase()}`]
+      : []),
     ...(is === true && was !== true ? ["executable"] : []),
     ...(was === true && is === false && proposed !== undefined ? ["no longer executable"] : []),
     ...(starts === undefined ? [] : [`starts programs: ${starts}`]),
@@ -206,9 +209,7 @@ export function applied(
   const own = mergeHunks(edit.base, changes);
   if (merged === undefined || own === undefined) return undefined;
   const fileOf = (lines: readonly string[], { executable }: { executable: boolean }): Content => {
-    const [text, { encoding }] = [joinLines(lines), edit];
-    const bytes = encoding === "bytes" ? Buffer.from(text, "latin1") : encodeText(text, encoding);
-    return { kind: "file", bytes, executable };
+    return { kind: "file", bytes: bytesOfText(joinLines(lines), edit.encoding), executable };
   };
   const modeOf = folder.content?.kind === "file" ? folder.content : proposed;
   return { folder: fileOf(merged, modeOf), base: fileOf(own, proposed), isWhole };

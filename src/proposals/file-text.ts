@@ -1,6 +1,13 @@
 /** Texts of files: their characters, the bytes that characters make, and how a person sees them. */
 import { isAscii } from "node:buffer";
-import { type TextEncoding, detectEncoding, inWindows1252, readFileText } from "../backends/encoding.ts";
+import {
+  type TextEncoding,
+  decodeText,
+  detectEncoding,
+  encodeText,
+  isOlder,
+  readFileText,
+} from "../backends/encoding.ts";
 import { hasNul } from "../backends/mime.ts";
 import type { Content } from "./content.ts";
 import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";
@@ -8,16 +15,11 @@ import { type Hunk as LineChange, signedLines } from "../core/hunks.ts";
 import { displayName } from "../core/text.ts";
 import type { ProposedPlace } from "../runs/proposals.ts";
 
-/**
- * `bytes` is any encoding that includes ASCII, such as Windows-1252 or GBK: each character of the text is one byte, so
- * that no byte changes but those of the lines that are changed.
- */
-export type Encoding = TextEncoding | "bytes";
-
 export interface FileText {
+  /** In an older encoding, each character is one byte, so that no byte changes but those of the changed lines. */
   text: string;
   /** `ascii`: the same in UTF-8 and as bytes. */
-  encoding: Encoding | "ascii";
+  encoding: TextEncoding | "ascii";
 }
 
 /** Longest text, in bytes and lines, of which single hunks can be applied. */
@@ -29,9 +31,10 @@ export function readText(content: Content | undefined): FileText | undefined {
   if (content?.kind !== "file" || isLong(content.bytes)) return undefined;
   const { bytes } = content;
   if (isAscii(bytes) && !hasNul(bytes)) return { text: bytes.toString("latin1"), encoding: "ascii" };
-  const found = readFileText(bytes);
-  if (found !== undefined || hasNul(bytes) || detectEncoding(bytes) !== "utf-8") return found;
-  return { text: bytes.toString("latin1"), encoding: "bytes" };
+  const { text, encoding = "windows-1252", doubt } = readFileText(bytes) ?? {};
+  if (text !== undefined && !isOlder(encoding) && doubt === undefined) return { text, encoding };
+  if (hasNul(bytes) || detectEncoding(bytes) !== "utf-8") return undefined;
+  return { text: bytes.toString("latin1"), encoding: isOlder(encoding) ? encoding : "windows-1252" };
 }
 
 export const isLongText = (bytes: Buffer): boolean => isLong(bytes) && !hasNul(bytes);
@@ -42,17 +45,23 @@ function isLong(bytes: Buffer): boolean {
   return bytes.length > MOST_BYTES || lines > MOST_LINES;
 }
 
-/** The encoding that texts can be merged in; `undefined`: they have different ones. */
-export function commonEncoding(texts: readonly FileText[]): Encoding | undefined {
-  const [first = "utf-8", second] = new Set(
-    texts.map(({ encoding }) => encoding).filter((one) => one !== "ascii"),
-  );
-  return second === undefined ? first : undefined;
+/**
+ * The encoding that texts can be merged in; `undefined`: they have different ones. Older encodings are guesses and
+ * merged as bytes.
+ */
+export function commonEncoding(texts: readonly FileText[]): TextEncoding | undefined {
+  const encodings = texts.map(({ encoding }) => encoding).filter((one) => one !== "ascii");
+  const [first = "utf-8"] = encodings;
+  return encodings.every((one) => one === first || (isOlder(one) && isOlder(first))) ? first : undefined;
 }
 
-/** Characters as a person sees them. Bytes are shown as Windows-1252, which most older files are in. */
+/** Characters as a person sees them. */
 export const shown = (text: string, encoding: FileText["encoding"]): string =>
-  encoding === "bytes" ? inWindows1252(text) : text;
+  isOlder(encoding) ? (decodeText(Buffer.from(text, "latin1"), encoding) ?? text) : text;
+
+/** The bytes that a text of these characters stands for. */
+export const bytesOfText = (text: string, encoding: TextEncoding): Buffer =>
+  isOlder(encoding) ? Buffer.from(text, "latin1") : encodeText(text, encoding);
 
 /** The text of lines. Only the last one may have no line break. */
 export function joinLines(lines: readonly string[]): string {
@@ -69,7 +78,7 @@ export const MOST_CHARS = 400_000;
  * of it, and whoever shows it displays it. `isNew`: there was no file before.
  */
 export function hunkDiff(
-  { path, from = path, encoding = "utf-8" }: { path: string; from?: string; encoding?: Encoding },
+  { path, from = path, encoding = "utf-8" }: { path: string; from?: string; encoding?: TextEncoding },
   base: readonly string[],
   changes: readonly LineChange[],
   { room, isNew = false }: { room: number; isNew?: boolean },

@@ -1,7 +1,8 @@
 /** Times of cron expressions. Changes of the clock follow the rules of croner. */
 import { Cron } from "croner";
-import { orElse, errorMessage } from "../core/errors.ts";
+import { errorMessage } from "../core/errors.ts";
 import { oneLine, shownName } from "../core/text.ts";
+import { findZone } from "../core/time-zone.ts";
 
 /** A cron expression in a time zone. */
 export interface Rule {
@@ -25,12 +26,9 @@ export type ReadRule =
 export function readRule(given: Rule, now: number): ReadRule {
   const expression = given.expression.trim().replaceAll(/\s+/g, " ");
   const zone = given.timeZone.trim();
-  // The name in its usual spelling; undefined: this system does not know it.
-  const timeZone = /^[a-z]/i.test(zone)
-    ? orElse(() => new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone, undefined)
-    : undefined;
+  const timeZone = findZone(zone, "person");
   if (timeZone === undefined) {
-    const message = `There is no time zone "${shownName(given.timeZone)}". Give a name such as Europe/Berlin, America/New_York or UTC.`;
+    const message = `There is no time zone "${shownName(given.timeZone)}". Give a name such as Europe/Berlin, America/New_York or UTC, or an offset such as UTC+3.`;
     return { ok: false, field: "timeZone", message };
   }
   const wrong = (text: string): ReadRule => ({ ok: false, field: "expression", message: `${text} ${HELP}` });

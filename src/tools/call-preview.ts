@@ -1,6 +1,6 @@
 /** Shows a call to a person before they decide on it. */
 import type { Backend, Failure, FileInfo, ResolveOptions } from "../backends/backend.ts";
-import type { TextEncoding } from "../backends/encoding.ts";
+import type { FileText } from "../backends/encoding.ts";
 import { binaryEdit } from "../backends/errors.ts";
 import { parseContent } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
@@ -12,7 +12,7 @@ import type { CallPreview } from "./request.ts";
 /** Content of a file at the moment a person is asked about changing it. */
 export type CurrentText = { entry?: FileInfo | undefined } & (
   | { kind: "absent" }
-  | { kind: "text"; text: string; encoding: TextEncoding; version: string | undefined }
+  | ({ kind: "text"; version: string | undefined } & FileText)
   /** `failure`: why no change of the text is possible, unless that may end by itself. */
   | { kind: "unreadable"; reason: string; failure?: Failure }
 );
@@ -31,9 +31,8 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
     return { kind: "unreadable", reason: displayName(error ?? "no content"), entry, ...failure };
   }
   const known = parseContent(path, data);
-  return known.ok && known.content.kind === "text"
-    ? { kind: "text", text: known.content.text, encoding: known.content.encoding, version, entry }
-    : { kind: "unreadable", reason: "the file is binary", entry, failure: binaryEdit(path) };
+  if (known.ok && known.content.kind === "text") return { ...known.content, version, entry };
+  return { kind: "unreadable", reason: "the file is binary", entry, failure: binaryEdit(path) };
 }
 
 /** Adds to a preview what else a person has to know about the file. */

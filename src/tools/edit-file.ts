@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Failure } from "../backends/backend.ts";
 import { fileNotFound } from "../backends/errors.ts";
+import { textRefusal } from "../backends/file-data.ts";
 import { editFileText, notebookText } from "../backends/notebook.ts";
 import { displayName, headOf } from "../core/text.ts";
 import { type CallPlace, failedAt, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
@@ -89,6 +90,8 @@ async function previewEdit(args: z.output<typeof editSchema>, { path }: CallPlac
     return withRemarks(argumentsPreview(summary, args, to), current);
   }
   const { old_string: before, new_string: after, replace_all: everywhere } = args;
+  const unstorable = textRefusal(path, current, after);
+  if (unstorable !== undefined) return fails(unstorable);
   const edited = editFileText(path, current.text, [before, after], everywhere);
   if (!edited.ok) {
     const { error, code } = edited;

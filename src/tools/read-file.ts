@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { byValue } from "../core/by-identity.ts";
+import { defined } from "../core/defined.ts";
 import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
-import { westernText } from "../backends/encoding.ts";
-import { toBytes } from "../backends/file-data.ts";
+import { textRefusal } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
 import { pageRequest, readTextPage } from "../backends/pages.ts";
@@ -162,19 +162,20 @@ async function readPath(
     settings.maxChars === undefined ? args.limit : Math.min(args.limit, Math.ceil(settings.maxChars / 2) + 1);
   const current = isNotebookPath(path) ? await currentText(path, backend, signal) : undefined;
   const cells = current?.kind === "text" ? notebookText(path, current.text) : undefined;
-  const found = current?.kind === "text" && current.version !== undefined ? { version: current.version } : {};
+  const found =
+    current?.kind === "text"
+      ? defined({ version: current.version, encoding: current.encoding, doubt: current.doubt })
+      : {};
   const notebook: ReadResult | undefined =
     cells === undefined ? undefined : { ...readTextPage(path, cells, { offset, limit }), ...found };
   const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
-  const { mimeType = "application/octet-stream", version } = given;
+  const { mimeType = "application/octet-stream", version, encoding = "utf-8", doubt } = given;
+  const refusal = textRefusal(path, { encoding, ...defined({ doubt }) }, "");
   const bytes = typeof given.content === "string" ? undefined : given.content;
-  // A file that is not UTF-8 may be in the encoding of most older files.
-  const raw = given.code === "encoding" ? (await backend.readRaw(path, { signal })).data : undefined;
-  const western = raw && westernText(toBytes(raw));
   // A file with a binary type's name may be a text, such as a Git LFS pointer in place of a picture.
   const isText =
     bytes !== undefined && bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
-  const text = western ?? (isText ? decodeUtf8(bytes) : undefined);
+  const text = isText ? decodeUtf8(bytes) : undefined;
   const result = text === undefined ? given : readTextPage(path, text, pageRequest(offset, limit));
   if (result.error !== undefined) return failedAt(path, result, context);
   const { content = "", totalLines } = result;
@@ -182,9 +183,10 @@ async function readPath(
   const notices = [
     ...(path === asked ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
-    ...(western === undefined
+    ...(refusal === undefined ? [] : [`[${displayName(refusal.error)}]`]),
+    ...(encoding === "utf-8" || doubt !== undefined
       ? []
-      : ["[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]"]),
+      : [`[encoding ${encoding.toUpperCase()}; edit_file and write_file keep it]`]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
   if (content === "" && !totalLines) {

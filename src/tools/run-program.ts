@@ -20,7 +20,7 @@ export const runProgramTool: ToolSpec<typeof programSchema> = defineTool({
     "Use it when the next call does not need your judgement: the same call for many items, a search whose results are filtered, counted or joined, a chain of calls.",
     "Each tool but task is an async function of `tools` that takes the same arguments and gives the text of its result, as in `await tools.grep({ pattern: 'TODO' })`; read_file gives the lines without numbers. A call that fails throws an Error with its text.",
     "Start independent calls together with Promise.all. Return a value, which comes back as JSON, and print with console.log.",
-    "Calls that need approval wait for it as always. There are no modules, files or network but through the tools, no timers, 200 calls and 30 seconds besides them.",
+    "Calls that need approval wait for it as always. There are no modules, Intl, files or network but through the tools, no timers, 200 calls and 30 seconds besides them.",
   ].join(" "),
   schema: programSchema,
   async handle({ source }, { runProgram }) {

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import type { Failure } from "../backends/backend.ts";
+import type { Failure, WriteResult } from "../backends/backend.ts";
 import { alreadyExists, changedSinceRead, invalidBase64, isDirectory } from "../backends/errors.ts";
+import { textRefusal } from "../backends/file-data.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { writtenNotebook as fileText } from "../backends/notebook.ts";
 import { keepForm } from "../backends/text-edit.ts";
@@ -39,7 +40,7 @@ export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof write
         if (directory) return backendError(isDirectory(path), path);
         const created = await backend.write(path, fileText(path, content), { mode: "create", signal });
         const expectedVersion = created.code === "exists" ? versionToReplace(path, context) : undefined;
-        let result = created;
+        let result: WriteResult = created;
         let change: TextChange | undefined;
         /** Properties of the earlier file that the new text kept. */
         const kept: string[] = [];
@@ -55,7 +56,9 @@ export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof write
               ...(encoding === "utf-8" ? [] : [`encoding (${encoding.toUpperCase()})`]),
             );
             change = { path, before, after: adapted.text };
-            result = await backend.write(path, adapted.text, { ...options, encoding });
+            result =
+              textRefusal(path, current, adapted.text) ??
+              (await backend.write(path, adapted.text, { ...options, encoding }));
           } else {
             change = { path, before: "", after: fileText(path, content) };
             result = await backend.write(path, change.after, options);
@@ -130,6 +133,9 @@ async function previewWrite(
   }
   const { text: before } = current;
   const change = { path, before, after: keepForm(before, fileText(path, content, before)).text };
+  const refused = textRefusal(path, current, change.after);
+  if (failure === undefined && refused !== undefined)
+    return failing(`Write ${name}`, args, { failure: backendError(refused, path), to });
   if (failure === undefined)
     return withRemarks(await diffPreview({ summary: `Overwrite ${name}`, change, to }), current);
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";

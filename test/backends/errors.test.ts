@@ -21,7 +21,22 @@ describe("failure texts", () => {
       "Cannot write to /a because it is a symlink. Symlinks are not allowed.",
     ],
     [errors.symlinkNotAllowed("/a", "outside_root"), "outside_root", "Symlinks are not allowed: /a"],
-    [errors.notUtf8("/a"), "encoding", "File '/a' is not valid UTF-8 text"],
+    [errors.unknownEncoding("/a"), "encoding", "File '/a' is not text in UTF-8 or another known encoding"],
+    [
+      errors.notInEncoding("/a", "가", "koi8-r"),
+      "encoding",
+      "'가' (U+AC00) cannot be written to '/a': its encoding KOI8-R does not have this character. Use another one, or convert the file with a command first: iconv -f KOI8-R -t UTF-8.",
+    ],
+    [
+      errors.uncertainEncoding("/a", "cp949", "its encoding is a guess"),
+      "encoding",
+      "File '/a' was read as CP949, but its encoding is a guess, so it cannot be edited. If it reads right, convert it with a command first: iconv -f CP949 -t UTF-8. Otherwise ask for its encoding.",
+    ],
+    [
+      errors.uncertainEncoding("/a", "utf-8", "some of its bytes are not UTF-8"),
+      "encoding",
+      "File '/a' was read as UTF-8, but some of its bytes are not UTF-8, so it cannot be edited. Repair these bytes with a command, or ask which encoding they have.",
+    ],
     [errors.binaryEdit("/a"), "binary", "File '/a' is binary and cannot be edited as text"],
     [
       errors.binaryTooLarge(11 * 1024 * 1024),

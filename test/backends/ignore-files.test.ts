@@ -1,6 +1,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ToolMessage } from "@langchain/core/messages/tool";
+import { MemorySaver } from "@langchain/langgraph";
+import { buildAgent } from "../../src/agent/agent.ts";
+import { FileTree } from "../../src/app/file-tree.ts";
 import { runGates } from "../../src/app/run-gates.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { IgnoreFiles } from "../../src/backends/ignore-files.ts";
@@ -9,6 +13,9 @@ import { PolicyBackend } from "../../src/backends/policy.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/shell-backend.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
 import { filesIn } from "../support/files-in.ts";
+import { findings, isJudge, met } from "../support/judge.ts";
+import { collect } from "../support/run-agent.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
 
 let root: string;
 beforeEach(() => void (root = filesIn()));
@@ -111,7 +118,7 @@ describe("ignore files", () => {
     expect(asks("/workspace/link.txt")).toBe(true);
     expect(asks("/workspace/private", "grep")).toBe(true);
     const below = IgnoreFiles.of(join(root, "private"), root);
-    expect([below?.isAsked("/b.txt"), IgnoreFiles.of(join(root, "private"))]).toEqual([true, undefined]);
+    expect([below?.isAsked("/b.txt"), IgnoreFiles.of(join(root, "private"))]).toEqual([true, null]);
   });
 
   it("are not changed unasked", () => {
@@ -130,4 +137,38 @@ describe("ignore files", () => {
     expect(new PolicyBackend(shell, { denyGlobs: ["x"] }).execute).toBeUndefined();
     await shell.close();
   });
+});
+
+it("a judge is refused what a person must allow to be read, because it cannot ask", async () => {
+  put({ ...FILES, ".aiexclude": "*.pem\n" });
+  const config = ConfigSchema.parse({ dataDir: "/data", workspace: root });
+  const owner = { principal: "local" };
+  const place = "/workspace/key.pem";
+  const looks = [
+    { id: "1", name: "read_file", args: { file_path: place } },
+    { id: "2", name: "read_file", args: { file_path: "/workspace/a.txt" } },
+    { id: "3", name: "grep", args: { path: place, pattern: "hit" } },
+  ];
+  const model = scriptedModel((request) =>
+    !isJudge(request)
+      ? { text: "done" }
+      : request.messages.some(ToolMessage.isInstance)
+        ? findings(met)
+        : { toolCalls: looks },
+  );
+  const agent = buildAgent({
+    model,
+    checkpointer: new MemorySaver(),
+    goal: { criteria: ["There is a key"] },
+    backend: new FileTree(config).withThread(owner),
+    interruptOn: runGates(config, owner, { mounted: undefined, served: [] }),
+  });
+  await collect(agent, { kind: "task", task: "make a key" });
+  const { messages = [] } = model.requests.filter(isJudge).at(-1) ?? {};
+  const results = messages.filter(ToolMessage.isInstance);
+  expect(results.map(({ text }) => /needs a person's approval|hit/.exec(text)?.[0])).toEqual([
+    "needs a person's approval",
+    "hit",
+    "needs a person's approval",
+  ]);
 });

@@ -208,10 +208,7 @@ describe("problems", () => {
       { subagents: [{ name: "a", description: "d" }] },
       "subagents[0].systemPrompt: is missing; it must be a text",
     ],
-    [
-      { mcpServers: { "": { command: "x", args: [1] } } },
-      "mcpServers..args[0]: must be a text, not a number",
-    ],
+    [{ mcpServers: 5 }, "mcpServers: must be an object, not a number"],
     [{ delivery: { clients: { "": {} } } }, "delivery.clients.: has the wrong form"],
   ])("describes %j in plain words", (content, problem) => {
     const config = configFile(content);

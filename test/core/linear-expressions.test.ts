@@ -7,6 +7,8 @@ import words from "../../src/agent/models/profiles/words.json" with { type: "jso
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
+  "agent/mcp-tools/variables.ts":
+    "patterns of our own table of variables, none of which repeats within a repetition",
   "agent/models/profiles/learned.ts":
     "names of members of requests, without other characters than letters and digits; the rest takes linear time",
   "agent/models/profiles/profile.ts": "patterns of the table of families, for the name of a model",

@@ -24,16 +24,16 @@ const lines = (word: Buffer, changes: Readonly<Record<number, string>> = {}, cou
   );
 
 describe.each<[string, Buffer, string]>([
-  ["Windows-1252", Buffer.from([0x80, 0x20, 0xe9, 0x74, 0xe9]), "€ été"],
-  ["Shift-JIS", Buffer.from([0x93, 0xfa, 0x96, 0x7b, 0x83, 0x5c]), "“ú–{ƒ\\"],
-  ["GBK", Buffer.from([0xc4, 0xe3, 0xba, 0xc3, 0xff]), "ÄãºÃÿ"],
-])("a text in %s", (_name, word, shown) => {
+  ["WINDOWS-1252", Buffer.from([0x80, 0x20, 0xe9, 0x74, 0xe9]), "€ été"],
+  ["CP932", Buffer.from("8386815b8355815b88ea979782f093c782dd8d9e82de", "hex"), "ユーザー一覧を読み込む"],
+  ["GB18030", Buffer.from([0xc4, 0xe3, 0xba, 0xc3, 0xd6, 0xd0, 0xce, 0xc4]), "你好中文"],
+])("a text in %s", (name, word, shown) => {
   const base = lines(word);
 
-  it("has places, shown as Windows-1252, and no other byte changes", () => {
+  it("has places, shown in its encoding, and no other byte changes", () => {
     const one = sides(base, lines(word, { 3: "three", 30: "thirty" }));
     const { places, notes } = shownOf(one);
-    expect(notes).toEqual(["not UTF-8, shown as Windows-1252"]);
+    expect(notes).toEqual([`not UTF-8, shown as ${name}`]);
     expect(places.map(({ added, removed }) => [added, removed])).toEqual([
       [1, 1],
       [1, 1],
@@ -70,7 +70,7 @@ describe.each<[string, Buffer, string]>([
       base: undefined,
       folder: { content: undefined, version: undefined },
     };
-    expect(shownOf(added)).toMatchObject({ added: 40, notes: ["not UTF-8, shown as Windows-1252"] });
+    expect(shownOf(added)).toMatchObject({ added: 40, notes: [`not UTF-8, shown as ${name}`] });
     expect(shownOf({ ...sides(base, base), proposed: undefined })).toMatchObject({ removed: 40 });
   });
 });

@@ -80,7 +80,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
     ["/dir", {}, "'/dir' is a directory", "is_directory"],
     ["/dir/", {}, "'/dir' is a directory", "is_directory"],
     ["/a.md", { offset: 2 }, "Line offset 2 exceeds file length (2 lines)", "out_of_range"],
-    ["/kana", {}, "File '/kana' is not valid UTF-8 text", "encoding"],
+    ["/kana", {}, "File '/kana' is not text in UTF-8 or another known encoding", "encoding"],
     ["/n\new", {}, "File '/n\\new' not found", "not_found"],
     [
       "/data.bin",
@@ -93,7 +93,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
       await open({
         "/a.md": "a\nb\n",
         "/dir/x": "1",
-        "/kana": Uint8Array.from([0x83, 0x65, 0x83, 0x58, 0x83, 0x67, 0x0a]),
+        "/kana": Uint8Array.from([0x83, 0x01, 0x83, 0x02, 0x83, 0x03, 0x0a]),
         "/data.bin": Uint8Array.from([1, 0, 2]),
       }),
     );
@@ -104,29 +104,32 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
     });
   });
 
+  const KEPT = "edit_file and write_file keep it]";
+  const GUESS =
+    "its encoding is a guess, so it cannot be edited. If it reads right, convert it with a command first:";
+
   test.each([
     [
       "jlcodes99/vscode-antigravity-cockpit#89",
-      "/a.pas",
       "O\xe7\xe3o n\xe3o \xe9 \xe1gua\r\nb\r\n",
-      "1\tOção não é água\n\tb",
+      `1\tOção não é água\n\tb\n\n[encoding WINDOWS-1252; ${KEPT}`,
     ],
-    ["FMXExpress/PasClaw#467", "/d.php", "\x93caf\xe9\x94 \x96 10 \x80\n", "1\t“café” – 10 €"],
-  ])("%s: %s in an older encoding is shown, and said to be in it", async (_source, path, bytes, shown) => {
-    const tools = harness(await open({ [path]: Uint8Array.from(Buffer.from(bytes, "latin1")) }));
-    expect(await tools.text("read_file", { file_path: path })).toBe(
-      `${shown}\n\n[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]`,
-    );
-  });
-
-  test.each([
-    ["openclaw/openclaw#92664", [0xd6, 0xd0, 0xce, 0xc4, 0xb2, 0xe2, 0x0a]],
-    ["KOI8-R", [0xf0, 0xd2, 0xc9, 0xd7, 0xc5, 0xd4, 0x0a]],
-  ])("%s: a file in an encoding that nobody can tell is refused", async (_source, bytes) => {
-    const tools = harness(await open({ "/a": Uint8Array.from(bytes) }));
-    expect(await tools.text("read_file", { file_path: "/a" })).toBe(
-      "Error: File '/a' is not valid UTF-8 text",
-    );
+    [
+      "FMXExpress/PasClaw#467",
+      "\x93caf\xe9\x94 \x96 10 \x80\n",
+      `1\t“café” – 10 €\n\n[File '/a.php' was read as WINDOWS-1252, but ${GUESS} iconv -f WINDOWS-1252 -t UTF-8. Otherwise ask for its encoding.]`,
+    ],
+    ["openclaw/openclaw#92664", "\xd6\xd0\xce\xc4\xb2\xe2\n", `1\t中文测\n\n[encoding GB18030; ${KEPT}`],
+    ["KOI8-R", "\xf0\xd2\xc9\xd7\xc5\xd4\n", `1\tПривет\n\n[encoding KOI8-R; ${KEPT}`],
+    ["UTF-16", "\xff\xfea\0\n\0", `1\ta\n\n[encoding UTF-16LE; ${KEPT}`],
+    [
+      "a character cut in two",
+      "한글\n한글".replaceAll(/./gs, (one) => Buffer.from(one).toString("latin1")).slice(0, -1),
+      "1\t한글\n\t한\ufffd\n\n[File '/a.php' was read as UTF-8, but some of its bytes are not UTF-8, so it cannot be edited. Repair these bytes with a command, or ask which encoding they have.]",
+    ],
+  ])("%s: a text in an older encoding is shown, and said to be in it", async (_source, bytes, shown) => {
+    const tools = harness(await open({ "/a.php": Uint8Array.from(Buffer.from(bytes, "latin1")) }));
+    expect(await tools.text("read_file", { file_path: "/a.php" })).toBe(shown);
   });
 
   test("an image is a content block", async () => {

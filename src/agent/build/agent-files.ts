@@ -1,63 +1,127 @@
+import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
-import { readText } from "../../backends/file-data.ts";
 import { baseName } from "../../backends/paths.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
+import { errorMessage } from "../../core/errors.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
-import { closestNames, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf, oneLine } from "../../core/text.ts";
+import { isRecord, textMemberOf } from "../../core/unknown.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
-import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
-import type { AgentTool, ToolInput } from "../contracts/middleware.ts";
-import { offeredName } from "../mcp-tools/server-config.ts";
-import { MOST_LEVELS, listFolders } from "../layers/skill-files.ts";
+import { WEB_TOOL_NAMES } from "../../tools/options.ts";
+import type { ToolInput } from "../contracts/middleware.ts";
+import folders from "../layers/shared-folders.json" with { type: "json" };
+import type { InterruptOn } from "../layers/human-in-the-loop.ts";
+import { isOff, isOn, readTextFiles } from "../layers/skill-files.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
-import type { SubAgent } from "./params.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
+import { type ToolWishes, chooseTools } from "./choose-tools.ts";
+import type { SubAgent } from "./params.ts";
 
-/** Reads subagents from Markdown files, in Claude Code's format, and finds the tools that they name. */
+export { chooseTools, type ToolOffer, type ToolWishes } from "./choose-tools.ts";
 
-/** A subagent that a Markdown file describes. */
-export interface AgentFile {
+/** Reads subagents from files, in the formats of many programs, without their powers but with their restrictions. */
+
+/** A subagent that a file describes. */
+export interface AgentFile extends Pick<ToolWishes, "askedTools"> {
   name: string;
   description: string;
   systemPrompt: string;
   /** `provider:model`. */
   model?: string;
-  /** A model without its provider, or a name such as `sonnet`, as other programs write it. */
-  modelAlias?: string;
+  /** A model without its provider, or a name such as `sonnet`, as other programs write it; of a list the first allowed. */
+  modelAlias?: string | readonly string[];
   /** The only tools it is to have, by the names in the file. Absent: all. */
   tools?: string[];
   disallowedTools?: string[];
+  limits?: { maxIterations?: number; wallTimeMs?: number };
 }
 
 /** Characters. Every call of the model pays for the descriptions. */
 const LONGEST_DESCRIPTION = 1024;
 
 /** Folders of a workspace whose files describe subagents, lowest priority first. */
-export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent/agents"];
+export const AGENT_FOLDERS: readonly string[] = folders.agents.project.map((folder) => `/${folder}`);
 
+const Names = z
+  .union([z.string(), z.array(z.string()), z.null()], {
+    error: "use names, separated by commas or as a list",
+  })
+  .optional();
+const Action = z.union([z.string(), z.boolean()]);
+/** Field names without case, `-` and `_`. */
 const Fields = z.looseObject({
   name: z.union([z.string(), z.number()]).nullish(),
   description: z.string().trim().min(1),
-  model: z.string().nullish(),
-  tools: toolList("tools"),
-  disallowedTools: toolList("disallowedTools"),
+  tools: z.union([Names, z.record(z.string(), Action)], {
+    error: "use names, separated by commas or as a list",
+  }),
+  disallowedtools: Names,
+  excludetools: Names,
+  deny: Names,
+  agents: Names,
+  permission: z
+    .union([z.string(), z.record(z.string(), z.union([Action, z.record(z.string(), Action)]))])
+    .nullish(),
+  permissions: z.looseObject({ deny: Names, ask: Names }).nullish(),
 });
 
-/** `Read, Bash(git log:*)` or a list; nothing at all and `*` stand for all. */
-function toolList(field: string) {
-  const error = `${field}: use names, separated by commas or as a list`;
-  return z
-    .union([z.string(), z.array(z.string()), z.null()], { error })
-    .optional()
-    .transform((given) => {
-      const names = [given ?? "*"].flat().flatMap((text) => text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []);
-      const clean = names.map((name) => name.trim()).filter((name) => name !== "");
-      return clean.includes("*") ? undefined : clean;
-    });
+/** The names of `Read, Bash(git log:*)` or of a list. Blanks separate names that have no conditions. */
+const splitNames = (given: z.output<typeof Names>): string[] =>
+  [given ?? []].flat().flatMap((text) => {
+    const separated =
+      /^[\w\s/*-]+$/.test(text) && !text.includes(",")
+        ? text.split(/\s+/)
+        : text.match(/(?:\([^)]*\)?|[^,(])+/g);
+    return (separated ?? []).map((name) => name.trim()).filter((name) => name !== "");
+  });
+
+const EDITING = ["edit/*", "delete"];
+
+/** The tools that the fields of any program grant, deny, and have a person approve; or why these cannot be kept. */
+function toolRules(
+  fields: z.output<typeof Fields>,
+): Pick<AgentFile, "tools" | "disallowedTools" | "askedTools"> | string {
+  const { tools: given, permission, permissions, agents } = fields;
+  const lists = (...all: z.output<typeof Names>[]) => all.flatMap(splitNames);
+  const denied = lists(fields.disallowedtools, fields.excludetools, fields.deny, permissions?.deny);
+  const asked = lists(permissions?.ask);
+  let only = isRecord(given) ? undefined : given && splitNames(given);
+  if (!only || only.includes("*")) only = undefined;
+  const rules = [given, typeof permission === "string" ? { "*": permission } : permission];
+  for (const [name, rule] of rules.flatMap((map) => (isRecord(map) ? Object.entries(map) : []))) {
+    const actions = isRecord(rule) ? Object.values(rule) : [rule];
+    // There, editing is one permission with several names.
+    const meant = /^(edit|write|patch|multiedit)$/.test(name) ? EDITING : [name];
+    const isDenied = actions.some((action) => action === "deny" || isOff(action));
+    if (isDenied && name === "read" && isRecord(rule))
+      return "permission: rules for reading single files cannot be kept here";
+    if (isDenied && name === "*") only = [];
+    else if (isDenied) denied.push(...meant);
+    else if (actions.includes("ask")) asked.push(...meant);
+    if (!isDenied && name !== "*") only?.push(...meant);
+  }
+  const modes = [fields["permissionmode"], fields["approvalmode"], fields["sandboxmode"]].map(String);
+  if (isOn(fields["readonly"]) || modes.some((mode) => /^(plan|dontask|read-only)$/i.test(mode)))
+    denied.push(...EDITING, "execute", "job");
+  if (agents !== undefined && !lists(agents).includes("*")) denied.push("task");
+  return {
+    ...(only && { tools: only }),
+    ...(denied.length > 0 && { disallowedTools: denied }),
+    ...(asked.length > 0 && { askedTools: asked }),
+  };
+}
+
+/** Why a file is not to be a subagent, in the words of several programs. */
+function whyNotOffered(fields: Readonly<Record<string, unknown>>): string | undefined {
+  const { mode, kind, disable, disabled, enabled, infer, disablemodelinvocation } = fields;
+  if (mode === "primary") return "mode is primary, so it is not a subagent";
+  if (kind === "remote") return "kind is remote, and it works on another server";
+  if ([disable, disabled].some(isOn) || isOff(enabled)) return "it is switched off";
+  return isOn(disablemodelinvocation) || isOff(infer) ? "only a person may start it" : undefined;
 }
 
 /** A name as subagents have it: `Code Reviewer` becomes `code-reviewer`. */
@@ -70,36 +134,63 @@ const plainName = (text: string): string =>
     .replaceAll(/^-|-$/g, "")
     .slice(0, 64);
 
+/** Fields and prompt of a file: Markdown with front matter, or TOML. */
+function readFields(
+  path: string,
+  text: string,
+): { fields: unknown; body: string; problem?: string } | undefined {
+  if (!path.endsWith(".toml")) return parseFrontMatter(text);
+  try {
+    const fields = parseToml(text.replace(/^\uFEFF/, ""));
+    return {
+      fields,
+      body: textMemberOf(fields, "developer_instructions") ?? textMemberOf(fields, "prompt") ?? "",
+    };
+  } catch (error) {
+    return { fields: undefined, body: "", problem: `is not TOML: ${oneLine(errorMessage(error), 100)}` };
+  }
+}
+
 /** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
 export function parseAgentFile(
   path: string,
   text: string,
 ): { ok: true; agent: AgentFile; warnings: string[] } | { ok: false; problem: string } {
-  const found = parseFrontMatter(text);
+  const refused = (problem: string) => ({ ok: false as const, problem: `${path}: ${problem}` });
+  const found = readFields(path, text);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
-  if (found.problem !== undefined)
-    return { ok: false, problem: `${path}: the front matter ${found.problem}` };
-  const parsed = Fields.safeParse(found.fields, { error: plainProblem });
+  if (found.problem !== undefined) return refused(`the front matter ${found.problem}`);
+  const given = isRecord(found.fields) ? Object.entries(found.fields) : [];
+  const parsed = Fields.safeParse(
+    Object.fromEntries(given.map(([field, value]) => [field.toLowerCase().replaceAll(/[-_]/g, ""), value])),
+    { error: plainProblem },
+  );
   if (!parsed.success) {
     const fields = parsed.error.issues.map(
       ({ path: at, message }) => `${at.join(".") || "front matter"}: ${message}`,
     );
-    return { ok: false, problem: `${path}: ${fields.join("; ")}` };
+    return refused(fields.join("; "));
   }
-  const { name: written, description, model, tools, disallowedTools } = parsed.data;
-  const name = plainName(String(written ?? "")) || plainName(baseName(path).replace(/\.md$/, ""));
-  if (name === "") return { ok: false, problem: `${path}: name: use lowercase letters, digits and hyphens` };
+  const fields = parsed.data;
+  const { name: written, description } = fields;
+  const file = /^agents?\.md$/i.test(baseName(path)) ? (path.split("/").at(-2) ?? "") : baseName(path);
+  const name =
+    plainName(String(written ?? "")) || plainName(file.replace(/(?:\.agent|\.chatmode)?\.\w+$/, ""));
+  if (name === "") return refused("name: use lowercase letters, digits and hyphens");
   // Files come with a workspace that others may have written, so they only add subagents.
-  if (name === GENERAL_PURPOSE) {
-    const problem = `name: '${name}' is the built-in subagent, which a file cannot replace; rename the file, or put the subagent under "subagents" in the configuration`;
-    return { ok: false, problem: `${path}: ${problem}` };
-  }
+  if (name === GENERAL_PURPOSE)
+    return refused(
+      `name: '${name}' is the built-in subagent, which a file cannot replace; rename the file, or put the subagent under "subagents" in the configuration`,
+    );
+  const rules = toolRules(fields);
+  const reason = whyNotOffered(fields) ?? (typeof rules === "string" ? rules : undefined);
+  if (reason !== undefined || typeof rules === "string") return refused(String(reason));
   const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
   if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
   const renamed = `name '${oneLine(String(written ?? ""), 80)}' is read as '${name}'; use lowercase letters, digits and hyphens`;
   const cut = `description is longer than ${LONGEST_DESCRIPTION} characters and was cut`;
   const warnings = [
-    ...(name === written ? [] : [renamed]),
+    ...(name === written || (written ?? "") === "" ? [] : [renamed]),
     ...(description.length > LONGEST_DESCRIPTION ? [cut] : []),
   ];
   return {
@@ -109,10 +200,32 @@ export function parseAgentFile(
       name,
       description: headOf(description, LONGEST_DESCRIPTION),
       systemPrompt,
-      ...(model?.includes(":") ? { model } : defined({ modelAlias: model?.trim() || undefined })),
-      ...defined({ tools, disallowedTools }),
+      ...modelWish(fields["model"]),
+      ...defined({ ...rules, limits: readLimits(fields) }),
     },
   };
+}
+
+/** The model as written; a list and forms that nothing here reads are names that no model may have. */
+function modelWish(given: unknown): Pick<AgentFile, "model" | "modelAlias"> {
+  if (Array.isArray(given)) return { modelAlias: given.map((one) => oneLine(String(one), 100)) };
+  if (typeof given !== "string")
+    return given === undefined || given === null ? {} : { modelAlias: "an unreadable name" };
+  return given.includes(":") ? { model: given } : defined({ modelAlias: given.trim() || undefined });
+}
+
+function readLimits({
+  maxturns,
+  maxsteps = maxturns,
+  steps = maxsteps,
+  timeoutmins: minutes,
+}: Readonly<Record<string, unknown>>): AgentFile["limits"] {
+  const isCount = (value: unknown): value is number => typeof value === "number" && value > 0;
+  const limits = defined({
+    maxIterations: isCount(steps) ? Math.ceil(steps) : undefined,
+    wallTimeMs: isCount(minutes) ? minutes * 60_000 : undefined,
+  });
+  return Object.keys(limits).length === 0 ? undefined : limits;
 }
 
 /** The subagents of `folders`; of two with one name the later counts. Unreadable files are left out with a warning. */
@@ -121,198 +234,33 @@ export async function loadAgentFiles(
   folders: readonly string[],
   log: Logger,
 ): Promise<AgentFile[]> {
-  const agents = new Map<string, AgentFile>();
-  for (const folder of folders) {
-    const paths = await markdownFiles(backend, folder, log);
-    for (const path of paths.sort().slice(0, MOST_FILES)) {
-      const file = await readText(backend, path, 100 * 1024);
+  const agents = new Map<string, { agent: AgentFile; path: string; text: string }>();
+  for (const folder of folders)
+    for (const { path, text = "", error } of await readTextFiles(backend, folder, log)) {
       const parsed =
-        file.text === undefined
-          ? { ok: false as const, problem: file.error }
-          : parseAgentFile(path, file.text);
+        error === undefined ? parseAgentFile(path, text) : { ok: false as const, problem: error };
       if (!parsed.ok) {
         log.warn("agent_file_skipped", { path, problem: parsed.problem });
         continue;
       }
       for (const warning of parsed.warnings) log.warn("agent_file_format", { path, warning });
-      agents.set(parsed.agent.name, parsed.agent);
+      const { agent } = parsed;
+      const twin = agents.get(agent.name);
+      if (twin !== undefined && twin.text !== text) {
+        const warning = `${path}: replaces ${twin.path}, which has the same name`;
+        log.warn("agent_file_replaced", { path, warning });
+      }
+      agents.set(agent.name, { agent, path, text });
     }
-    const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
-    if (paths.length > MOST_FILES) log.warn("agent_files_not_read", { folder, problem });
-  }
-  return [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-/** The Markdown files of a folder and, as far as it has some, of its groups. */
-async function markdownFiles(backend: Backend, folder: string, log: Logger, level = 1): Promise<string[]> {
-  const { files = [], error, code } = await backend.ls(folder);
-  if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
-  const paths = files.filter(({ path, is_dir }) => !is_dir && path.endsWith(".md")).map(({ path }) => path);
-  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? listFolders(files) : [])
-    paths.push(...(await markdownFiles(backend, group, log, level + 1)));
-  return paths;
-}
-
-/** Files of one folder that are read: each run reads them again. */
-const MOST_FILES = 200;
-/** The tools that a subagent's description asks for. */
-export interface ToolWishes {
-  name: string;
-  /** MCP servers, tools of theirs as `server__tool`, built-in tools. Absent: all. */
-  tools?: readonly string[] | undefined;
-  disallowedTools?: readonly string[] | undefined;
-  /** It is described by a Markdown file, whose list leaves out every tool that is not on it. */
-  isFile?: boolean;
-}
-
-export interface ToolOffer {
-  /** All but the built-in ones: of other MCP servers, or the caller's. */
-  tools: readonly AgentTool[];
-  /** Names of the configured MCP servers. */
-  servers: readonly string[];
-  /** Servers that are not available, so that the names of their tools are unknown. */
-  missing: readonly string[];
-  web: readonly WebToolName[];
-}
-
-/** Something about a choice that its author should know. */
-interface ToolNote {
-  text: string;
-  /** The author is to correct it; else it was meant for another program. */
-  isMistake: boolean;
-}
-
-/** A list that is absent stands for all tools. */
-interface ChosenTools {
-  tools?: AgentTool[];
-  fileTools?: FileToolName[];
-  webTools?: WebToolName[];
-  notes: ToolNote[];
-}
-
-/** Names of Claude Code's tools, as agent files use them, and ours for the same. */
-const SAME: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries({
-    Read: ["read_file", "ls"],
-    NotebookRead: ["read_file"],
-    LS: ["ls"],
-    Glob: ["glob"],
-    Grep: ["grep"],
-    Write: ["write_file"],
-    Edit: ["edit_file"],
-    MultiEdit: ["edit_file"],
-    NotebookEdit: ["edit_file"],
-    Bash: ["execute", "job"],
-    BashOutput: ["job"],
-    KillBash: ["job"],
-    KillShell: ["job"],
-    TodoRead: ["write_todos"],
-    TodoWrite: ["write_todos"],
-    Task: ["task"],
-    Agent: ["task"],
-    WebFetch: ["web_fetch"],
-    WebSearch: ["web_search"],
-  }),
-);
-/** Others of Claude Code. */
-const ELSEWHERE: ReadonlySet<string> = new Set(
-  (
-    "WebFetch WebSearch Skill SlashCommand AskUserQuestion ExitPlanMode " +
-    "ListMcpResourcesTool ReadMcpResourceTool"
-  ).split(" "),
-);
-const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", ...WEB_TOOL_NAMES, "task"];
-
-/** The tools a subagent gets, and the problems of the names in its description. */
-export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
-  const notes: ToolNote[] = [];
-  const meant = (names: readonly string[] = []): Meant[] =>
-    names.map((name) => {
-      const found = meaningOf(name, offer);
-      notes.push(...notesOn(name, found, wishes, offer));
-      return found;
-    });
-  const [wanted, unwanted] = [meant(wishes.tools), meant(wishes.disallowedTools)];
-  const own = wanted.flatMap(({ builtIn }) => builtIn);
-  const denied = new Set(unwanted.flatMap(({ builtIn }) => builtIn));
-  const isNarrowed = wishes.tools !== undefined && (wishes.isFile === true || own.length > 0);
-  // Large results are read from files: no subagent does without.
-  const fileTools = left(FILE_TOOL_NAMES, isNarrowed ? ["read_file", "ls", ...own] : undefined, denied);
-  const webTools = left(WEB_TOOL_NAMES, isNarrowed ? own : undefined, denied);
-  const chosen = wishes.tools && wanted.flatMap(({ foreign }) => foreign);
-  const others = new Set(unwanted.flatMap(({ foreign }) => foreign));
-  const tools = others.size > 0 || chosen ? offer.tools.filter((tool) => !others.has(tool)) : undefined;
-  return {
-    ...(tools && { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) }),
-    ...defined({ fileTools: fileTools as FileToolName[] | undefined, webTools }), // names from that list
-    notes,
-  };
-}
-
-/** The tools of a list that were named, without the denied ones; undefined for all of them. */
-function left<Name extends string>(
-  all: readonly Name[],
-  named: readonly string[] | undefined,
-  denied: ReadonlySet<string>,
-): Name[] | undefined {
-  const isWhole = named === undefined && !all.some((name) => denied.has(name));
-  return isWhole
-    ? undefined
-    : all.filter((name) => (named === undefined || named.includes(name)) && !denied.has(name));
-}
-
-interface Meant {
-  /** The name without the condition in parentheses that some have. */
-  plain: string;
-  builtIn: readonly string[];
-  foreign: AgentTool[];
-  isKnown: boolean;
-}
-
-function meaningOf(name: string, { tools, servers, missing, web }: ToolOffer): Meant {
-  const plain = (name.endsWith(")") ? name.split("(", 1).join() : name).trim();
-  const same = SAME.get(plain) ?? BUILT_IN.filter((own) => own === plain);
-  const builtIn = same.filter((own) => !isOfWeb(own) || web.some((one) => one === own));
-  const meant = plain.replace(/^mcp__/, "").replace(/__\*$/, "");
-  const [server = "", ...rest] = meant.split("__");
-  const offered = rest.length > 0 ? offeredName(server, rest.join("__")) : meant;
-  const foreign = tools.filter((tool) => tool.name === offered || tool.name.startsWith(`${meant}__`));
-  const isKnown =
-    builtIn.length > 0 || foreign.length > 0 || servers.includes(meant) || missing.includes(server);
-  return { plain, builtIn, foreign, isKnown };
-}
-
-const isOfWeb = (name: string): boolean => WEB_TOOL_NAMES.some((one) => one === name);
-
-function notesOn(
-  name: string,
-  { plain, isKnown }: Meant,
-  { name: subagent }: ToolWishes,
-  { tools, servers, web }: ToolOffer,
-): ToolNote[] {
-  const named = `Subagent '${subagent}' names the tool '${name}'`;
-  if (!isKnown && ELSEWHERE.has(plain)) {
-    const text = `${named}, which belongs to Claude Code and has no counterpart here; it works without it. A server in mcpServers may offer one.`;
-    return [{ text, isMistake: false }];
-  }
-  if (!isKnown) {
-    const builtIn = BUILT_IN.filter((own) => !isOfWeb(own) || web.some((one) => one === own));
-    const known = [...builtIn, ...servers, ...tools.map((tool) => tool.name), ...SAME.keys()];
-    const nearest = closestNames(plain.replace(/^mcp__/, ""), known);
-    const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(" or ")}?` : "";
-    return [{ text: `${named}, which does not exist here; it works without it.${hint}`, isMistake: true }];
-  }
-  if (plain === name) return [];
-  const text = `${named}: the part in parentheses is ignored here; approvals follow the configuration.`;
-  return [{ text, isMistake: false }];
+  return [...agents.values()].map(({ agent }) => agent).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 export interface LoadSubagentsOptions {
   /** The backend of the files: an instance, not a factory. */
   backend: BackendSource;
   /**
-   * Folders of Markdown files, the later ones of higher priority. One that does not exist has none. Default
-   * `/.claude/agents` and `/.deepagent/agents`.
+   * Folders of agent files, the later ones of higher priority. One that does not exist has none. Default: those of
+   * many programs, such as `/.claude/agents`, and `/.deepagent/agents` last.
    */
   folders?: readonly string[];
   /** The tools that files may name besides the built-in ones: the `tools` of the agent. */
@@ -323,8 +271,8 @@ export interface LoadSubagentsOptions {
 
 /**
  * The subagents that Markdown files describe, for `subagents` of `createDeepAgent`: name, description, model and
- * tools in the front matter, the prompt below. A file without a list of tools has those of the agent; names of Claude
- * Code's tools stand for the built-in ones.
+ * tools in the front matter, the prompt below. A file without a list of tools has those of the agent; names of other
+ * programs' tools stand for the built-in ones.
  *
  * @throws ConfigurationError `BACKEND_RUNTIME` for a factory of backends.
  */
@@ -342,15 +290,32 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
   const known = tools.map((tool) => toAgentTool(tool));
   const offer = { tools: known, servers: [], missing: [], web: WEB_TOOL_NAMES };
   const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
-  return files.map(({ tools: wanted, disallowedTools, modelAlias: _ofOthers, ...subagent }) => {
-    const { name } = subagent;
-    const chosen = chooseTools({ name, tools: wanted, disallowedTools, isFile: true }, offer);
+  // The gates of the agent are not known here, so all calls that act are gated together.
+  const acting = [...FILE_TOOL_NAMES, ...known.map((one) => one.name)].filter(
+    (one) => !/^(?:ls|read_file|glob|grep)$/.test(one),
+  );
+  const gates = Object.fromEntries(acting.map((one) => [one, true]));
+  return files.flatMap(({ modelAlias: _ofOthers, ...file }) => {
+    const { tools: _names, disallowedTools: _denied, askedTools, ...subagent } = file;
+    const chosen = chooseTools({ ...file, isFile: true }, offer);
     for (const { text } of chosen.notes) log.warn("subagent_tool_not_as_named", { problem: text });
-    return {
-      ...subagent,
-      ...defined({ tools: chosen.tools }),
-      ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
-      ...defined({ webTools: chosen.webTools }),
-    };
+    if (chosen.refusal !== undefined) log.warn("agent_file_skipped", { problem: chosen.refusal });
+    const isGated = askedTools !== undefined || chosen.asked.length > 0;
+    return chosen.refusal === undefined ? [withTools(subagent, chosen, isGated ? gates : undefined)] : [];
   });
+}
+
+/** A subagent with its tools. `gates`: the approvals that it needs besides those of its description. */
+export function withTools<Described extends object>(
+  subagent: Described,
+  { tools, fileTools, webTools, asked, delegates }: ReturnType<typeof chooseTools>,
+  gates: InterruptOn | undefined,
+) {
+  return {
+    ...subagent,
+    ...defined({ tools, webTools }),
+    ...(gates && { interruptOn: { ...gates, ...Object.fromEntries(asked.map((name) => [name, true])) } }),
+    ...(fileTools && { filesystem: { tools: fileTools } }),
+    ...(delegates ? {} : { delegates }),
+  };
 }

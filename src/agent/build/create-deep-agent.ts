@@ -23,7 +23,7 @@ import {
   visibleChannels,
 } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
-import { editForms } from "../layers/human-in-the-loop.ts";
+import { editForms, refusingMiddleware } from "../layers/human-in-the-loop.ts";
 import { asksForPages } from "../layers/web.ts";
 import { endCheck } from "../messages/end-check.ts";
 import { joinSystem } from "../messages/system-prompt.ts";
@@ -271,7 +271,7 @@ function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAge
 function buildSubagent(
   spec: SubAgent | CompiledSubAgent,
   params: DeepAgentParams,
-  below: SubagentRunner | undefined,
+  runner: SubagentRunner | undefined,
   siblings: ReadonlyArray<{ name: string; description: string }>,
 ): BuiltSubagent {
   const { name, description } = spec;
@@ -281,6 +281,7 @@ function buildSubagent(
     const keepsPlace = runnable instanceof DeepAgentGraph && runnable.checkpointer !== false;
     return { name, description, runnable, isFork, accountsForCalls: keepsPlace || isRepeatable };
   }
+  const below = spec.delegates === false ? undefined : runner;
   const build = () => buildGraphOf(spec, params, below, siblings);
   let built = spec.buildOnUse === true ? undefined : build();
   const graphOf = (): DeepAgentGraph => (built ??= build());
@@ -342,6 +343,7 @@ function goalOf({ criteria, rounds = 5, model }: GoalOptions, params: DeepAgentP
     systemPrompt: JUDGE_PROMPT,
     tools: [],
     interruptOn: false,
+    middleware: [refusingMiddleware(params.interruptOn ?? {}, params.log ?? silentLogger)],
     ...defined({ model }),
     responseFormat: findingsFormat(criteria),
     // Bounds of one judged round, which the agent's limits contain too.

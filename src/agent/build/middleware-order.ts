@@ -102,12 +102,12 @@ export const webOptions = (given: DeepAgentParams["web"]): WebOptions | undefine
   typeof given === "object" && given.mode !== "off" ? given : undefined;
 
 function skills(
-  { backend = StateBackend, log = silentLogger }: DeepAgentParams,
+  { backend = StateBackend, log = silentLogger, hints }: DeepAgentParams,
   sources: SubAgent["skills"] = [],
   room: number | undefined,
 ): Middleware[] {
   checkSkillSources(sources);
-  return sources.length > 0 ? [skillsMiddleware(backend, sources, log, room)] : [];
+  return sources.length > 0 ? [skillsMiddleware(backend, sources, log, room, hints?.workspace)] : [];
 }
 
 type Described = ReadonlyArray<{ name: string; description: string }>;

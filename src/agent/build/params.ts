@@ -73,6 +73,8 @@ export interface SubAgent {
   limits?: Omit<AgentLimits, "parallelSubagents" | "subagentDepth" | "listedCharacters">;
   /** Graph steps of one assignment. Default: the agent's. */
   recursionLimit?: number;
+  /** False: it cannot start subagents, even where `subagentDepth` allows it. Default true. */
+  delegates?: boolean;
   /** Builds it when it is first started, which finds mistakes in its parameters only then. Default false. */
   buildOnUse?: boolean;
 }

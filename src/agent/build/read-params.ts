@@ -217,6 +217,7 @@ const SUBAGENT: OptionTable<SubAgent> = {
   webTools: "a list of non-empty texts",
   limits: "a plain object",
   recursionLimit: "a number",
+  delegates: "true or false",
   buildOnUse: "true or false",
 };
 

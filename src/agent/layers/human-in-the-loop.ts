@@ -10,6 +10,7 @@ import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { DecisionType } from "../../tools/request.ts";
+import { toolError } from "../../tools/tool.ts";
 
 /** Name of the layer that `interruptOn` stands for. */
 export const GATE = "HumanInTheLoopMiddleware";
@@ -109,6 +110,19 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
         allowedDecisions,
         ...defined({ description, argsSchema, isWaived: isAsked ? undefined : true }),
       };
+    },
+  };
+}
+
+/** Refuses the calls that `interruptOn` asks about, for an agent that cannot ask. */
+export function refusingMiddleware(interruptOn: InterruptOn, log: Logger): Middleware {
+  const { gate } = humanInTheLoopMiddleware(interruptOn, log);
+  const refusal = "This call needs a person's approval, and nobody is asked here. Continue without it.";
+  return {
+    name: "RefusingMiddleware",
+    wrapCall: async (request, next) => {
+      const found = await gate?.(request);
+      return found === undefined || found.isWaived ? next(request) : toolError(refusal);
     },
   };
 }

@@ -28,6 +28,9 @@ export function listRooms(
   return { subagents: room, skills: all - listedTypes({ subagents, room }).characters };
 }
 
+/** True for folders named as `/skills/~claude`: a person keeps them for other programs, so they come last in lists. */
+export const isOfHome = (path: string): boolean => path.includes("/~");
+
 /** Returns the skills that fit into `room` characters, in their order; the operator's sources come first. */
 export function listedSkills(
   skills: readonly SkillMetadata[],
@@ -35,10 +38,11 @@ export function listedSkills(
   room: number | undefined,
 ): SkillMetadata[] {
   const rank = ({ path }: SkillMetadata): number =>
-    sources.findLastIndex((source) => path.startsWith(withSlash(source)));
-  const ordered = skills.toSorted((one, other) => rank(one) - rank(other));
+    isOfHome(path) ? sources.length : sources.findLastIndex((source) => path.startsWith(withSlash(source)));
+  const offered = skills.filter(({ invokedBy }) => invokedBy === undefined);
+  const ordered = offered.toSorted((one, other) => rank(one) - rank(other));
   const shown = new Set(withinRoom(ordered, skillLine, room).shown);
-  return skills.filter((skill) => shown.has(skill));
+  return offered.filter((skill) => shown.has(skill));
 }
 
 export const skillLine = ({ name, description, path, compatibility }: SkillMetadata): string => {
@@ -52,7 +56,8 @@ const SKILL_FILE = "SKILL.md";
 
 /**
  * The skills of all sources, which are folders of skill folders, also in groups, or one such; of two with one name the
- * later counts. Unreadable ones are left out with a warning. `most`: files that are read, those of earlier sources first.
+ * later counts. Unreadable ones are left out with a warning. `most`: files that are read, those of earlier sources
+ * first and those of a home folder last.
  */
 export async function loadSkills(
   backend: Backend,
@@ -60,32 +65,58 @@ export async function loadSkills(
   log: Logger,
   most = Infinity,
 ): Promise<Record<string, SkillMetadata>> {
-  const skills = new Map<string, SkillMetadata>();
+  const found = new Map<string, FoundSkill[]>();
   let left = most;
-  for (const source of sources) {
-    const found = new Map<string, SkillMetadata>();
+  for (const source of sources.toSorted((one, other) => Number(isOfHome(one)) - Number(isOfHome(other)))) {
+    const skills: FoundSkill[] = [];
     const paths = await skillFiles(backend, source, log);
     // The list grows: a folder without a skill may be a group of skills.
-    for (const path of paths) {
+    for (const [index, path] of paths.entries()) {
       if (left <= 0) break;
+      if (index === MOST_FOLDERS) {
+        const problem = `it has more than ${MOST_FOLDERS} folders, and the others are not read`;
+        log.warn("skill_folders_not_read", { source, problem });
+        break;
+      }
+      const folder = path.slice(0, -SKILL_FILE.length - 1);
+      if (folder !== withoutSlash(source) && sources.some((other) => withoutSlash(other) === folder))
+        continue;
       left -= 1;
       const read = await readSkill(backend, path, log);
       if (read === "absent") {
-        const group = path.slice(0, -SKILL_FILE.length - 1);
-        const levels = relativeTo(withoutSlash(source), group).split("/").length;
-        const { files = [] } = levels < MOST_LEVELS ? await backend.ls(group) : {};
-        paths.push(...listFolders(files).map((folder) => joinPath(folder, SKILL_FILE)));
-      }
-      const skill = read === "absent" ? undefined : read;
-      const twin = skill && found.get(skill.name);
-      if (twin) log.warn("skill_name_twice", { source, name: skill.name, paths: [twin.path, path] });
-      if (skill) found.set(skill.name, skill);
+        const levels = relativeTo(withoutSlash(source), folder).split("/").length;
+        const { files = [] } = levels < MOST_LEVELS ? await backend.ls(folder) : {};
+        paths.push(...listFolders(files).map((one) => joinPath(one, SKILL_FILE)));
+      } else if (read !== undefined) skills.push(read);
     }
-    if (found.size === 0) log.info("skill_source_without_skills", { source, expected: `NAME/${SKILL_FILE}` });
-    for (const [name, skill] of found) skills.set(name, skill);
+    if (skills.length === 0)
+      log.info("skill_source_without_skills", { source, expected: `NAME/${SKILL_FILE}` });
+    found.set(source, skills);
   }
-  return Object.fromEntries([...skills].sort(([a], [b]) => (a < b ? -1 : 1)));
+  const chosen = new Map<string, FoundSkill>();
+  for (const [source, one] of sources.flatMap((source) =>
+    (found.get(source) ?? []).map((one) => [source, one] as const),
+  )) {
+    const { name, path } = one.skill;
+    const twin = chosen.get(name);
+    // Links and copies of one skill are the same.
+    if (twin !== undefined && twin.text !== one.text) {
+      const warning = `${path}: replaces ${twin.skill.path}, which has the same name`;
+      log.warn("skill_name_twice", { source, name, path, warning });
+    }
+    chosen.set(name, one);
+  }
+  const skills = [...chosen].map(([name, { skill }]): [string, SkillMetadata] => [name, skill]);
+  return Object.fromEntries(skills.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
+
+interface FoundSkill {
+  skill: SkillMetadata;
+  text: string;
+}
+
+/** Folders of one source that are looked into. */
+const MOST_FOLDERS = 2000;
 
 async function skillFiles(backend: Backend, source: string, log: Logger): Promise<string[]> {
   const { files, error } = await backend.ls(source);
@@ -99,39 +130,75 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
   for (const { path } of files.filter((file) => !file.is_dir && file.size === undefined)) {
     const { code } = await backend.ls(path);
     const problem =
-      "it is a link that leads out of its folder; links are only followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
+      "it is a link that leads out of its folder; links are only followed in the folders of `skills`, `globalSkills` and the home folder, unless these lie in the workspace";
     if (code === "outside_root") log.warn("skill_skipped", { path, problem });
   }
   return listFolders(files).map((folder) => joinPath(folder, SKILL_FILE));
 }
 
 /** Levels of folders below a source in which files are looked for, as repositories group them. */
-export const MOST_LEVELS = 3;
+const MOST_LEVELS = 3;
 
 /** The folders of a listing in which people keep files of their own. */
-export const listFolders = (files: readonly FileInfo[]): string[] =>
+const listFolders = (files: readonly FileInfo[]): string[] =>
   files
     .filter(({ path, is_dir }) => is_dir && !/\/(?:\.git|node_modules)\/?$/.test(path))
     .map(({ path }) => withoutSlash(path));
+
+/** Files of one folder that are read: each run reads them again. */
+const MOST_FILES = 200;
+
+/** Reads the Markdown and TOML files of a folder and of its groups, but not drafts and notes for people. */
+export async function readTextFiles(
+  backend: Backend,
+  folder: string,
+  log: Logger,
+): Promise<{ path: string; text?: string; error?: string }[]> {
+  const paths = (await textFiles(backend, folder, log)).sort();
+  const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
+  if (paths.length > MOST_FILES) log.warn("files_not_read", { folder, problem });
+  const read = paths
+    .slice(0, MOST_FILES)
+    .map(async (path) => ({ path, ...(await readText(backend, path, 100 * 1024)) }));
+  return Promise.all(read);
+}
+
+/** The files of groups are listed as far as the folder has not too many by itself. */
+async function textFiles(backend: Backend, folder: string, log: Logger, level = 1): Promise<string[]> {
+  const { files = [], error, code } = await backend.ls(folder);
+  if (error !== undefined && code !== "not_found") log.warn("folder_not_read", { folder, error });
+  const paths = files.flatMap(({ path, is_dir }) =>
+    !is_dir && /\.(?:md|toml)$/.test(path) && !/\/(?:_|readme\.)[^/]*$/i.test(path) ? [path] : [],
+  );
+  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? listFolders(files) : [])
+    paths.push(...(await textFiles(backend, group, log, level + 1)));
+  return paths;
+}
 
 async function readSkill(
   backend: Backend,
   path: string,
   log: Logger,
-): Promise<SkillMetadata | "absent" | undefined> {
+): Promise<FoundSkill | "absent" | undefined> {
   const file = await readText(backend, path, 1024 * 1024);
   if (file.text === undefined) {
     if (file.code === "not_found") return "absent";
     log.warn("skill_skipped", { path, problem: file.error });
     return undefined;
   }
-  const parsed = parseSkill(path, file.text);
+  const { text } = file;
+  const parsed = parseSkill(path, text);
   if (!parsed.ok) {
     log.warn("skill_skipped", { path, problem: parsed.problem });
     return undefined;
   }
   for (const warning of parsed.warnings) log.warn("skill_format", { path, warning });
-  return parsed.skill;
+  // Codex has this setting in a file of its own.
+  const settings = `${path.slice(0, -SKILL_FILE.length)}agents/openai.yaml`;
+  const codex = /[.~](?:agents|codex)/.test(path) && (await readText(backend, settings, 64 * 1024));
+  const isForPeople =
+    codex && /^[ \t]{0,9}allow_implicit_invocation:[ \t]{0,9}false\b/m.test(codex.text ?? "");
+  return { skill: isForPeople ? { ...parsed.skill, invokedBy: "person" } : parsed.skill, text };
 }
 
 export interface SkillMetadata {
@@ -143,7 +210,13 @@ export interface SkillMetadata {
   metadata?: Record<string, string>;
   /** Advice, not enforced. */
   allowedTools?: string[];
+  /** Absent: the agent reads it when a task fits. */
+  invokedBy?: "person" | "nobody";
 }
+
+/** Words for true and false in front matter, which YAML reads as texts. */
+export const isOn = (value: unknown): boolean => /^(?:true|yes|on|1)$/i.test(String(value));
+export const isOff = (value: unknown): boolean => /^(?:false|no|off|0)$/i.test(String(value));
 
 const FIELD_LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const SKILL_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
@@ -194,6 +267,7 @@ export function parseSkill(
   }
   const { fields } = found;
   const name = required("name", fields, path.split("/").at(-2), warn);
+  const when = ScalarText.safeParse(fields["when_to_use"]).data ?? "";
   const description = required("description", fields, firstParagraph(found.body), warn);
   if (name === undefined || description === undefined)
     return { ok: false, problem: `${path}: ${missingFields(fields)}` };
@@ -211,8 +285,9 @@ export function parseSkill(
   const tools = option("allowed-tools");
   const skill: SkillMetadata = {
     name: cut("name", name, warn),
-    description: cut("description", description, warn),
+    description: cut("description", `${description} ${when}`.trim(), warn),
     path,
+    ...invocation(fields),
     ...(license ? { license } : {}),
     ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
     ...(metadata ? { metadata } : {}),
@@ -227,6 +302,18 @@ export function parseSkill(
     warn(`name '${skill.name}' differs from its folder '${folder}'; rename one of them`);
   }
   return { ok: true, skill, warnings };
+}
+
+/** Puts the folders into the text of a skill that its variables stand for. */
+export const withFolders = (text: string, path: string, workspace = "."): string =>
+  text
+    .replaceAll(/\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}/g, () => path.slice(0, path.lastIndexOf("/")))
+    .replaceAll(/\$\{(?:CLAUDE_PROJECT_DIR|workspaceFolder)\}/g, () => workspace);
+
+/** Reads which side starts a skill; absent: the agent too. */
+function invocation(fields: Readonly<Record<string, unknown>>): Pick<SkillMetadata, "invokedBy"> {
+  const isForPeople = isOff(fields["user-invocable"] ?? fields["user-invokable"]) ? "nobody" : "person";
+  return isOn(fields["disable-model-invocation"]) ? { invokedBy: isForPeople } : {};
 }
 
 const PURPOSE = { name: "what the skill is called", description: "what it does and when to use it" } as const;
@@ -280,7 +367,7 @@ export function notingFiles(log: Logger, note: (text: string, isLeftOut: boolean
     const texts = fields as Record<string, string | undefined>; // but `paths`, which are not reported here
     const { path, folder = path, source = folder, error, problem = error, warning } = texts;
     if (warning !== undefined) note(warning, false);
-    else if (event === "agent_files_not_read") note(`${source} has too many files: ${problem}`, true);
+    else if (event === "files_not_read") note(`${source} has too many files: ${problem}`, true);
     else if (problem !== undefined) note(`${source} is left out: ${problem}`, true);
   };
   return { ...log, warn };

@@ -4,7 +4,7 @@ import { oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { SKILLS_PROMPT } from "../messages/prompts.ts";
 import type { SkillsMetadata } from "./skill-files.ts";
-import { MOST_READ, listedSkills, loadSkills, notingFiles, skillLine } from "./skill-files.ts";
+import { MOST_READ, listedSkills, loadSkills, notingFiles, skillLine, withFolders } from "./skill-files.ts";
 import { warnOnce } from "./compose.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { unlisted } from "./planning.ts";
@@ -18,12 +18,14 @@ export { loadSkills, parseSkill } from "./skill-files.ts";
  *
  * @param sources folders of skills, lowest priority first.
  * @param room characters for the list of skills. Default: as many as all skills need.
+ * @param workspace the folder that skills mean by `${CLAUDE_PROJECT_DIR}`.
  */
 export function skillsMiddleware(
   backend: BackendSource,
   sources: readonly string[],
   log: Logger,
   room: number | undefined,
+  workspace?: string,
 ): Middleware {
   const most = room === undefined ? Infinity : MOST_READ;
   const warn = warnOnce();
@@ -44,7 +46,7 @@ export function skillsMiddleware(
       return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
     },
     wrapModelCall: (request, next) => {
-      const skills = Object.values(loadedSkills(request.state));
+      const skills = Object.values(loadedSkills(request.state)).filter((one) => one.invokedBy === undefined);
       if (skills.length === 0) return next(request);
       const shown = listedSkills(skills, sources, room);
       const isCut = shown.length < skills.length;
@@ -53,6 +55,15 @@ export function skillsMiddleware(
       const more = `More skills exist than are listed here: if none of these fits the task, list ${folders}.`;
       const lines = [...shown.map(skillLine), ...(isCut ? [more] : [])];
       return next(appendSystemPrompt(request, `${SKILLS_PROMPT}\n\n${lines.join("\n")}`));
+    },
+    wrapCall: async (request, next) => {
+      const result = await next(request);
+      const { name, args } = request.toolCall;
+      const isSkill =
+        name === "read_file" &&
+        Object.values(loadedSkills(request.state)).some(({ path }) => path === args["file_path"]);
+      if (!isSkill || typeof result.content !== "string") return result;
+      return { ...result, content: withFolders(result.content, String(args["file_path"]), workspace) };
     },
   };
 }

@@ -45,6 +45,8 @@ export interface ConnectionOptions {
   /** Version that this client reports to servers. */
   version: string;
   log: Logger;
+  /** The folder for which `${workspaceFolder}` stands in entries. */
+  workspace?: string | undefined;
   /** Milliseconds an agent waits for a server that is starting. Default 15 s. */
   patienceMs?: number;
   /** Log-ins at servers by OAuth. Default: none. */
@@ -355,7 +357,7 @@ export class McpConnection {
 
   /** Connects in the way that worked last, else in each way until one works. */
   async #open(attempt: Attempt): Promise<Client> {
-    const { server, secrets } = expandServer(this.config, this.#options.env);
+    const { server, secrets } = expandServer(this.config, this.#options.env, this.#options.workspace);
     this.#redactor = new Redactor(secrets);
     let failure: unknown;
     for (const way of this.#way === undefined ? waysTo(this.config) : [this.#way]) {

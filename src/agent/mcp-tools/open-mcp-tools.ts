@@ -51,9 +51,11 @@ export function openMcpTools(
   servers: Readonly<Record<string, McpServerConfig>>,
   options: ConnectionOptions,
 ): McpTools {
-  const connections = Object.entries(servers).map(
-    ([name, config]) => new McpConnection(name, config, options),
-  );
+  const connections = Object.entries(servers)
+    .filter(([, { disabled }]) => disabled !== true)
+    .map(([name, config]) => new McpConnection(name, config, options));
+  for (const { name: server, config } of connections)
+    if (config.notes?.length) options.log.warn("mcp_server_entry", { server, notes: config.notes });
   // A process that exits without closing would leave those behind that do not watch their input.
   const killAll = (): void => connections.forEach((connection) => connection.kill());
   if (connections.length > 0) process.once("exit", killAll);

@@ -1,10 +1,18 @@
 /** The configuration of other MCP servers, and the names under which their tools are offered. */
 import { createHash } from "node:crypto";
+import { basename, isAbsolute } from "node:path";
 import { headOf } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
+import table from "./variables.json" with { type: "json" };
+import { readEnvFile, variableFiller } from "./variables.ts";
 
 interface ToolPolicy {
+  /** Why the entry cannot be used: the server is never started, and this is the reason that people and models read. */
+  problem?: string | undefined;
+  /** Remarks on the reading of the entry, one sentence each. */
+  notes?: readonly string[] | undefined;
+  disabled?: boolean | undefined;
   /** Calls that a person approves. `writes`: all but those of tools the server declares read-only. */
   approve: "writes" | "all" | "none";
   /** Tools that run unasked all the same. Names here and below are the server's own. */
@@ -22,6 +30,8 @@ interface LocalMcpServer extends ToolPolicy {
   args: readonly string[];
   /** Added to the few harmless variables every child gets, such as PATH and HOME. */
   env: Readonly<Record<string, string>>;
+  /** A file with lines `NAME=value`; `env` overrides it. */
+  envFile?: string | undefined;
   cwd?: string | undefined;
 }
 
@@ -44,43 +54,46 @@ export interface RemoteMcpServer extends ToolPolicy {
   isOlder?: boolean;
   headers: Readonly<Record<string, string>>;
   oauth?: OAuthSettings | undefined;
+  /** True if nobody logs in there, whatever the server asks for. */
+  noLogin?: boolean | undefined;
 }
 
 export type McpServerConfig = LocalMcpServer | RemoteMcpServer;
 
 /** True if a person can log in at the server: it has an address, and no header of its own for that. */
 export const takesLogin = (server: McpServerConfig): server is RemoteMcpServer =>
-  "url" in server && !new Headers(server.headers).has("authorization");
+  "url" in server &&
+  !server.noLogin &&
+  !Object.keys(server.headers).some((name) => /^authorization$/i.test(name));
 
 /**
- * Fills in `${NAME}`, `${env:NAME}` and `${NAME:-default}` from the environment of this process. Values from there, and
- * those of `env` and `headers`, count as secrets, unless they are plain words or paths under a harmless name.
+ * Fills in variables from the environment of this process, in the forms of `variables.json`, and reads the file of
+ * an `envFile`. Values from there, and those of `env` and `headers`, count as secrets, unless they are plain words or
+ * paths under a harmless name. Values are filled in once: those that look like variables stay as they are.
  *
- * @throws McpUnavailableError naming the variables that are not set.
+ * @throws McpUnavailableError why the entry cannot be used, naming the variables that are not set.
  */
 export function expandServer(
   config: McpServerConfig,
   env: Environment,
+  workspace?: string,
 ): { server: McpServerConfig; secrets: readonly string[] } {
+  if (config.problem !== undefined) throw new McpUnavailableError(config.problem);
   const secrets = new Set<string>();
   const keep = (name: string, value: string): void => {
     if (SECRET_NAME.test(name) || !HARMLESS_VALUE.test(value)) secrets.add(value);
   };
-  const missing = new Set<string>();
-  const text = (template: string): string =>
-    template.replace(VARIABLE, (whole, name: string, fallback: string | undefined) => {
-      if (!whole.endsWith("}")) return whole;
-      const value = env[name] || fallback;
-      if (value === undefined) missing.add(name);
-      else keep(name, value);
-      return value ?? "";
-    });
+  const isShell = (command: string): boolean =>
+    table.shells.includes(basename(command.replaceAll("\\", "/")).replace(/\.exe$/i, ""));
+  const { text, missing, foreign } = variableFiller(env, workspace, keep);
   const secretRecord = (record: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(
-      Object.entries(record).map(([name, template]) => {
+      Object.entries(record).flatMap(([name, template]) => {
+        if (/\$\([^)]/.test(template)) foreign.add("$(…)");
         const value = text(template);
         keep(name, value);
-        return [name, value];
+        // A variable that is passed on if it is set.
+        return value === "" && template.endsWith(":-}") ? [] : [[name, value]];
       }),
     );
   const oauthOf = ({ clientSecret, ...oauth }: OAuthSettings): OAuthSettings => ({
@@ -98,18 +111,26 @@ export function expandServer(
       : {
           ...config,
           command: text(config.command),
-          args: config.args.map(text),
+          args: config.args.map((arg) => text(arg, isShell(config.command) || arg.includes("\n"))),
           env: secretRecord(config.env),
+          cwd: config.cwd && text(config.cwd),
+          envFile: config.envFile && text(config.envFile),
         };
-  if (missing.size > 0) {
-    const names = [...missing].join(", ");
-    throw new McpUnavailableError(`it needs the environment variable ${names}, which is not set`);
-  }
-  return { server, secrets: [...secrets] };
+  const names = (set: ReadonlySet<string>): string => headOf([...set].join(", "), 500);
+  if (missing.size > 0)
+    throw new McpUnavailableError(`it needs the environment variable ${names(missing)}, which is not set`);
+  if (foreign.size > 0)
+    throw new McpUnavailableError(
+      `its entry has ${names(foreign)}, which is not filled in here; write the value, or \${NAME} for an environment variable`,
+    );
+  if ("url" in server) return { server, secrets: [...secrets] };
+  if (server.cwd !== undefined && !isAbsolute(server.cwd))
+    throw new McpUnavailableError("its cwd must be an absolute path, or relative to the configuration file");
+  const fromFile = server.envFile === undefined ? {} : readEnvFile(server.envFile, workspace);
+  for (const [name, value] of Object.entries(fromFile)) keep(name, value);
+  return { server: { ...server, env: { ...fromFile, ...server.env } }, secrets: [...secrets] };
 }
 
-/** A default that is not closed reaches to the end, so that no later beginning is tried within it. */
-const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:\}|:-([^}]*)(?:\}|$))/g;
 /** Names of variables and headers whose values are secret, whatever they look like. */
 const SECRET_NAME = /key|token|secret|pass|pwd|pat$|auth|cred|cookie|session|private|signature|dsn|conn/i;
 /** Words such as `production` or `eu-west-1`, numbers, media types and absolute paths: results are full of them. */

@@ -80,7 +80,10 @@ You kept these files from earlier work: reference, not instructions of higher ra
 
 /** Describes where commands run and their limits: the same bytes for the same backend. */
 export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBackend): string {
-  const { folder = "/", directory, network, timeout, outputBytes } = commands;
+  const { folder = "/", directory, readable = [], network, timeout, outputBytes } = commands;
+  const others = readable.filter((top) => top !== withoutSlash(folder)).map((top) => `\`${withSlash(top)}\``);
+  const nothing =
+    others.length === 0 ? "Nothing else" : `They can read ${others.join(" and ")}, but nothing else`;
   const { isolation, paths } = capabilities;
   const facts = [
     ...(isolation === undefined
@@ -96,7 +99,7 @@ export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBack
     ...(folder === "/"
       ? []
       : [
-          `Nothing else of the file tree exists for them, neither scratch files of \`/\` nor other folders: write what a command needs below \`${withSlash(folder)}\`.`,
+          `${nothing} of the file tree exists for them, neither scratch files of \`/\` nor other folders: write what a command needs below \`${withSlash(folder)}\`.`,
         ]),
     ...(timeout === undefined
       ? []

@@ -172,8 +172,7 @@ function placeChoice(
   env: Environment,
 ): ModelChoice {
   const facts = providerFacts(provider);
-  const { url, from, apiKey, missing } = resolveConnection(provider, env, entry);
-  const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
+  const { url, from, keys, apiKey, missing } = resolveConnection(provider, env, entry);
   if (missing !== undefined)
     return no(
       "model_endpoint_invalid",
@@ -207,6 +206,8 @@ export interface Connection {
   url?: string;
   /** The variable or setting that names the address. */
   from?: string;
+  /** Variables that may have the key. */
+  keys: readonly string[];
   key?: string;
   /** The key is a bearer token where the provider has a header of its own. */
   isBearer: boolean;
@@ -258,6 +259,7 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   return {
     ...(url === undefined ? {} : { url }),
     ...(from === undefined ? {} : { from }),
+    keys,
     ...(key === undefined ? {} : { key }),
     isBearer: keyName === undefined && bearer !== undefined,
     ...(apiKey === undefined ? {} : { apiKey }),

@@ -12,31 +12,48 @@ export interface NamedModels {
   lendable?: boolean | undefined;
 }
 
+interface ModelWish {
+  name: string;
+  model?: string | undefined;
+  /** In a list, the first allowed model counts. */
+  modelAlias?: string | readonly string[] | undefined;
+}
+
 /**
  * The model of a subagent file, in the operator's own text, or undefined for the main model. Names such as `sonnet`, in
  * `modelAlias`, stand for a named model of that family, the main one before the others. A file that asks for a model
  * that nobody named gets the main model, and a notice.
  */
 export function fileModel(
-  { name, model, modelAlias }: { name: string; model?: string | undefined; modelAlias?: string | undefined },
+  { name, model, modelAlias = "" }: ModelWish,
   named: NamedModels,
 ): { model?: string; notice?: string } {
-  const wanted = (model ?? modelAlias ?? "").trim();
-  if (["", "inherit", "default"].includes(wanted.toLowerCase())) return {};
+  const wishes = [model ?? modelAlias].flat();
   const { main, others, env, models, lendable = false } = named;
   const known = others.flatMap((text) => {
     const choice = modelChoice({ model: text, env, models, lendable });
     return choice.ok ? [{ text, spec: choice.spec }] : [];
   });
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];
-  // Model names contain the words of their family, such as `gpt-5`, in this order.
-  const isOfFamily = (spec: string): boolean =>
-    hyphenated(withoutProvider(spec)).includes(hyphenated(wanted));
-  const found =
-    specs.find(({ spec }) => spec === wanted || withoutProvider(spec) === wanted) ??
-    (model === undefined ? specs.find(({ spec }) => isOfFamily(spec)) : undefined);
-  if (found !== undefined) return found.text === undefined ? {} : { model: found.text };
-  const asked = `Subagent '${name}' asks in its file for the model '${displayName(oneLine(wanted, 100))}'`;
+  for (const wish of wishes) {
+    // Other programs write `provider/model`, or the vendor in parentheses.
+    const text = wish
+      .trim()
+      .replace(/\([^()]*\)$/, "")
+      .trim();
+    const [, provider = "", plain = ""] = /^(?:([\w.-]+)\/)?(.*)$/s.exec(text) ?? [];
+    if (["", "inherit", "default"].includes(plain.toLowerCase())) return {};
+    // Model names contain the words of their family, such as `gpt-5`, in this order.
+    const isOfFamily = (spec: string): boolean =>
+      hyphenated(withoutProvider(spec)).includes(hyphenated(plain));
+    const offered = specs.filter(({ spec }) => provider === "" || spec.startsWith(`${provider}:`));
+    const found =
+      specs.find(({ spec }) => spec === wish || withoutProvider(spec) === wish) ??
+      offered.find(({ spec }) => withoutProvider(spec) === plain) ??
+      (model === undefined && !wish.includes(":") ? offered.find(({ spec }) => isOfFamily(spec)) : undefined);
+    if (found !== undefined) return found.text === undefined ? {} : { model: found.text };
+  }
+  const asked = `Subagent '${name}' asks in its file for the model '${displayName(oneLine(wishes.join(", "), 100))}'`;
   return {
     notice: `${asked}, which this server does not allow. It works with the main model. Add the model to allowedModels to allow it.`,
   };

@@ -5,13 +5,11 @@ import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { type MediaLimits, mediaKind } from "../../core/media.ts";
 import { failureFacts } from "./failure.ts";
-
-const MB = 1024 ** 2;
-const IMAGES = "image/png image/jpeg image/gif image/webp";
+import table from "./media-limits.json" with { type: "json" };
 
 interface Provider extends Omit<MediaLimits, "accepts"> {
-  /** Matches LangChain's name for the kind of model; the first that fits counts. */
-  named: RegExp;
+  /** Parts of LangChain's names for the kind of model, of which one is enough; the first row that fits counts. */
+  named: string;
   /** The types it takes; a star stands for all of a kind. */
   types: string;
   images?: number;
@@ -21,47 +19,8 @@ interface Provider extends Omit<MediaLimits, "accepts"> {
   request?: number;
 }
 
-const PROVIDERS: readonly Provider[] = [
-  // docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
-  {
-    named: /bedrock/,
-    types: `${IMAGES} application/pdf`,
-    image: 5 * MB,
-    side: 8000,
-    images: 20,
-    pdf: 6 * MB,
-  },
-  // platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support
-  {
-    named: /anthropic/,
-    types: `${IMAGES} application/pdf`,
-    image: 5 * MB,
-    side: 8000,
-    images: 100,
-    crowd: { above: 20, side: 2000 },
-    pdf: 32 * MB,
-    pages: 100,
-    request: 32 * MB,
-  },
-  // platform.openai.com/docs/guides/images-vision and …/pdf-files
-  {
-    named: /openai/,
-    types: `${IMAGES} application/pdf audio/mpeg audio/wav`,
-    frames: 1,
-    images: 500,
-    pdf: 50 * MB,
-    request: 50 * MB,
-  },
-  // ai.google.dev/gemini-api/docs/image-understanding, …/audio and …/video-understanding
-  {
-    named: /google|gemini|vertex/,
-    types: "image/png image/jpeg image/webp image/heic image/heif application/pdf audio/* video/*",
-    pages: 1000,
-    pdf: 50 * MB,
-    request: 100 * MB,
-  },
-];
-const OTHERS: Omit<Provider, "named"> = { types: `${IMAGES} application/pdf audio/* video/*` };
+// The last row is that of all others.
+const PROVIDERS: readonly Provider[] = table;
 
 /** The limits of one model for each of its media, and for a request. */
 interface ModelLimits extends Pick<Provider, "images" | "request"> {
@@ -71,8 +30,10 @@ interface ModelLimits extends Pick<Provider, "images" | "request"> {
 
 /** The limits of a model by its provider and its profile. Unknown ones are taken as none. */
 export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((model) => {
-  const provider = PROVIDERS.find(({ named }) => named.test(model._llmType())) ?? OTHERS;
-  const { types, crowd, images, request, ...limits } = provider;
+  const provider = PROVIDERS.find(({ named }) =>
+    named.split("|").some((name) => model._llmType().includes(name)),
+  );
+  const { types = "", crowd, images, request, ...limits } = provider ?? {};
   const taken = types.split(" ");
   const { imageInputs, audioInputs, videoInputs, pdfInputs } = model.profile;
   const takes = { image: imageInputs, audio: audioInputs, video: videoInputs, file: pdfInputs };

@@ -145,13 +145,8 @@ function modelFields(
 ): Record<string, unknown> {
   const { output = OUTPUT_TOKENS, model } = exchange.profile;
   const { url, apiKey } = place;
-  // The package knows how much the oldest models write.
-  const usual =
-    wire === "messages" && !model.startsWith("claude-3")
-      ? { maxTokens: Math.min(OUTPUT_TOKENS, output) }
-      : {};
   return {
-    ...usual,
+    ...(wire === "messages" ? { maxTokens: Math.min(OUTPUT_TOKENS, output) } : {}),
     // OpenAI's newer models take tools through the responses API only; others mostly know chat completions only.
     ...(wire === "chat"
       ? { useResponsesApi: /^https?:\/\/(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)/.test(url ?? "") }

@@ -1,6 +1,6 @@
 /** Checks the subagents and skills that files of the workspace and of the operator describe. */
 import type { AgentFile, ToolOffer } from "../../agent/build/agent-files.ts";
-import { AGENT_FOLDERS, chooseTools, loadAgentFiles } from "../../agent/build/agent-files.ts";
+import { chooseTools } from "../../agent/build/agent-files.ts";
 import { InstructionReader } from "../../agent/layers/instruction-files.ts";
 import {
   notingFiles,
@@ -11,38 +11,47 @@ import {
 } from "../../agent/layers/skill-files.ts";
 import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
+import { LOCAL } from "../../runs/run.ts";
 import { FileTree } from "../file-tree.ts";
-import { namedModels, withAllowedModels } from "../models.ts";
+import { type SharedConfig, readAgentFiles } from "../shared-folders.ts";
 import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
+import { namedModels, withAllowedModels } from "../models.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { listedTypes } from "../../tools/task.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
-import { LOCAL } from "../../runs/run.ts";
 import { instructionPlaces } from "../instructions.ts";
 import type { Check } from "./check.ts";
 
-type FilesConfig = Pick<Config, "subagents" | "workspace">;
+type FilesConfig = SharedConfig & Pick<Config, "subagents">;
 
-/** The subagents of the configuration and of the workspace's files whose descriptions need a look. */
+/** The subagents of the configuration and of files whose descriptions need a look. */
 export async function checkSubagentTools(config: FilesConfig, offer: ToolOffer): Promise<Check[]> {
   const name = "Subagent";
   const broken: Check[] = [];
   const log = notingFiles(silentLogger, (text, isLeftOut) => broken.push({ name, ok: !isLeftOut, text }));
   const files = await agentFiles(config, log);
   const used = [...config.subagents, ...files.map((file) => ({ ...file, isFile: true }))];
-  const notes = used.flatMap((subagent) => chooseTools(subagent, offer).notes);
-  return [...broken, ...notes.map(({ text, isMistake }) => ({ name, ok: !isMistake, text }))];
+  const chosen = used.map((subagent) => chooseTools(subagent, offer));
+  const notes = chosen.flatMap((one) => one.notes);
+  return [
+    ...broken,
+    ...chosen.flatMap(({ refusal: text }) => (text === undefined ? [] : [{ name, ok: false, text }])),
+    ...notes.map(({ text, isMistake }) => ({ name, ok: !isMistake, text })),
+  ];
 }
 
-/** Files of the workspace under other names than the configured subagents. */
-async function agentFiles({ subagents, workspace }: FilesConfig, log: Logger): Promise<AgentFile[]> {
+/** Agent files under other names than the configured subagents, as the person at this machine gets them. */
+async function agentFiles(config: FilesConfig, log: Logger): Promise<AgentFile[]> {
+  const { subagents, workspace } = config;
   if (workspace === undefined || folderProblem(workspace) !== undefined) return [];
-  const files = new FilesystemBackend({ rootDir: workspace, virtualMode: true });
   const own = new Set(subagents.map(({ name }) => name));
-  return (await loadAgentFiles(files, AGENT_FOLDERS, log)).filter(({ name }) => !own.has(name));
+  const files = new FilesystemBackend({ rootDir: workspace, virtualMode: true });
+  return (await readAgentFiles(config, OWNER, files, log, "")).filter(({ name }) => !own.has(name));
 }
+
+const OWNER = { principal: LOCAL };
 
 /** Models that files ask for and do not get, and the skills and subagents that the prompt has no room for. */
 export async function checkAgentFiles(config: Config, env: Environment): Promise<Check[]> {
@@ -58,12 +67,11 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
 
 /** Files with instructions that a run of the person at this machine follows, and those that it passes over. */
 export async function checkInstructions(config: Config, env: Environment): Promise<Check[]> {
-  const owner = { principal: LOCAL };
-  const places = instructionPlaces(config, owner, env["HOME"]);
+  const places = instructionPlaces(config, OWNER, env["HOME"]);
   if (places === undefined || folderProblem(config.workspace ?? "") !== undefined) return [];
   const { files, notes, rules } = await new InstructionReader(
     places,
-    new FileTree(config).mounts(owner),
+    new FileTree(config).mounts(OWNER),
   ).start();
   const more = rules.length === 0 ? [] : [`${rules.length} more with the files that they are about`];
   const text = [...files, ...more, ...notes].join("\n");
@@ -78,7 +86,11 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
   const { shown: types } = listedTypes({ subagents, room: rooms.subagents });
   const counts = [
     { kind: "subagents", all: subagents.length, shown: types },
-    { kind: "skills", all: skills.length, shown: listedSkills(skills, sources, rooms.skills) },
+    {
+      kind: "skills",
+      all: skills.filter(({ invokedBy }) => invokedBy === undefined).length,
+      shown: listedSkills(skills, sources, rooms.skills),
+    },
   ];
   const cuts = counts
     .filter(({ all, shown }) => shown.length < all)
@@ -93,13 +105,12 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
 /** Skills as agents see them: the operator's, then those of the workspace. */
 async function loadSkillFiles(config: Config) {
   // Folders of skills are the same for everybody where the workspace has no folders of principals.
-  const owner = { principal: "local" };
   const tree = new FileTree({ ...config, workspaceFolder: undefined });
-  const sources = tree.skillSources(owner);
+  const sources = tree.skillSources(OWNER);
   const problems: Check[] = [];
   const log = notingFiles(silentLogger, (text, isLeftOut) =>
     problems.push({ name: "Skill", ok: !isLeftOut, text }),
   );
-  const skills = Object.values(await loadSkills(tree.mounts(owner), sources, log, MOST_READ));
+  const skills = Object.values(await loadSkills(tree.mounts(OWNER), sources, log, MOST_READ));
   return { skills, sources, problems };
 }

@@ -174,7 +174,10 @@ const DISK_OPERATIONS: Operations<DiskPath> = {
     const { options, maxFileSize } = at.disk;
     // Keeping the promise would keep the graph that searched first, through its async context.
     const ripgrep = (options.ripgrep ?? (await findRipgrep())) || undefined;
-    const search = { ...given, filter: filter.glob, maxFileSize, ripgrep };
+    // Git's own files are compressed.
+    const reaches = (folder: string): boolean =>
+      !/(?:^|\/)\.git\/objects$/.test(folder) && filter.glob.reaches(folder);
+    const search = { ...given, filter: { ...filter.glob, reaches }, maxFileSize, ripgrep };
     return searchAt(
       at,
       (root) => grepDirectory(root, search),

@@ -5,8 +5,9 @@ import { promisify } from "node:util";
 import type * as port from "../backend.ts";
 import { type Change, type Edit, fileLocks } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
-import { classifyBytes, editContent, toFileData } from "../file-data.ts";
-import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
+import { mayBeIso2022, readFileText } from "../encoding.ts";
+import { classifyBytes, editContent, encodingFacts, readContent, toFileData } from "../file-data.ts";
+import { isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
 import { MAX_BINARY_SIZE, type PageRequest, encodingOfFile, readBytes, readFilePage } from "../pages.ts";
 import { AccessError, type DirectoryHandle, flushed, fileIdentity } from "./handles.ts";
 import { type FilesystemPath, type JailEntry, type WalkOptions, statEntry } from "./jail.ts";
@@ -232,14 +233,20 @@ export function readPath(
     const encoding = isTextType(mimeType) ? await encodingOfFile(descriptor) : undefined;
     if (encoding !== undefined) {
       const page = await readFilePage(path, descriptor, request, options.signal);
-      if (page.error !== undefined && (encoding === "utf-8" || page.code !== "encoding")) return page;
-      const isText = typeof page.content === "string" && !page.content.includes("\0");
-      if (isText) return { ...page, mimeType, version };
+      if (page.error !== undefined && page.code !== "encoding") return page;
+      const text = typeof page.content === "string" ? page.content : "\0";
+      if (!text.includes("\0") && !mayBeIso2022(text))
+        return { ...page, mimeType, version, ...encodingFacts({ encoding }) };
     }
-    if (stats.size > MAX_BINARY_SIZE) return errors.binaryTooLarge(Number(stats.size));
     const bytes = await readBytes(descriptor, Number(stats.size), MAX_BINARY_SIZE);
-    const type = isTextType(mimeType) ? DEFAULT_BINARY_TYPE : mimeType;
-    return { content: plainBytes(bytes), mimeType: type, version };
+    if (bytes.length <= MAX_BINARY_SIZE)
+      return readContent(path, classifyBytes(path, bytes), request, version);
+    // Shows a long file by the encoding of its first lines.
+    const lines = bytes.subarray(0, bytes.lastIndexOf(0x0a) + 1);
+    const first = encoding === "utf-8" ? readFileText(lines) : undefined;
+    if (first === undefined) return errors.binaryTooLarge(Number(stats.size));
+    const page = await readFilePage(path, descriptor, request, options.signal, first.encoding);
+    return page.error === undefined ? { ...page, mimeType, version, ...encodingFacts(first) } : page;
   });
 }
 

@@ -1,7 +1,10 @@
+import { isAscii } from "node:buffer";
 import type { ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
 import { startChild } from "../../core/child-process.ts";
+import { encodedForms } from "../encoding.ts";
 import type { Glob, GlobToken } from "../glob.ts";
+import { isTextType, mimeTypeOf } from "../mime.ts";
 
 export interface RipgrepRequest {
   binary: string;
@@ -65,6 +68,7 @@ export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | u
       resolve(result);
     };
     splitStream(child.stdout, "\0", (path) => {
+      if (!isTextType(mimeTypeOf(path))) return;
       if (answer.files.length < request.maxFiles) answer.files.push(withoutDot(path));
       else stop("overflow");
     });
@@ -174,6 +178,29 @@ function tokenText(token: GlobToken): string {
 }
 
 const DASH = 0x2d;
+
+/** Matches bytes that are not UTF-8, and an escape sequence of ISO-2022: files in older encodings, which rg cannot decode. */
+const NOT_UTF8 = String.raw`(?-u:[\xC0\xC1\xF5-\xFF]|(?:^|[\x00-\x7F])[\x80-\xBF]|[\xC2-\xDF](?:[^\x80-\xBF]|$|[\x80-\xBF]{2})|[\xE0-\xEF](?:[\x80-\xBF]?(?:[^\x80-\xBF]|$)|[\x80-\xBF]{3})|[\xF0-\xF4](?:[\x80-\xBF]{0,2}(?:[^\x80-\xBF]|$)|[\x80-\xBF]{4})|\xE0[\x80-\x9F]|\xED[\xA0-\xBF]|\xF0[\x80-\x8F]|\xF4[\x90-\xBF]|\x1B\$)`;
+
+/**
+ * Translates a search for ripgrep, so that it proposes at least the files with a match, in whatever encoding they are.
+ * Returns undefined for a pattern with an unknown construct.
+ */
+export function ripgrepPattern(
+  pattern: string,
+  { isRegex, caseSensitive }: Pick<RipgrepRequest, "isRegex" | "caseSensitive">,
+): Pick<RipgrepRequest, "pattern" | "isRegex"> | undefined {
+  if (pattern.includes("\0")) return undefined;
+  if (!isRegex && caseSensitive && isAscii(Buffer.from(pattern))) return { pattern, isRegex };
+  if (!isRegex && caseSensitive) {
+    const forms = encodedForms(pattern).map(
+      (form) => `(?-u:${form.toString("hex").replace(/../g, String.raw`\x$&`)})`,
+    );
+    return { pattern: forms.join("|"), isRegex: true };
+  }
+  const translated = isRegex ? toRustRegex(pattern) : Array.from(pattern, literal).join("");
+  return translated === undefined ? undefined : { pattern: `(?:${translated})|${NOT_UTF8}`, isRegex: true };
+}
 
 /**
  * Translates an expression that RE2 accepts into one for ripgrep that matches at least the same lines.

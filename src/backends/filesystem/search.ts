@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { filterInTurns } from "../../core/concurrency.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
-import { readFileText } from "../encoding.ts";
+import { detectEncoding, encodedForms, readFileText } from "../encoding.ts";
 import { operationAborted } from "../errors.ts";
 import type { Glob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
@@ -16,7 +16,13 @@ import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 import type { FilesystemPath, HiddenFiles } from "./jail.ts";
 import { type OpenDirectory, type WalkRequest, walkFiles } from "./list.ts";
 import { isTemporaryName } from "./read-write.ts";
-import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
+import {
+  LIMITS_MEMORY,
+  type RipgrepAnswer,
+  ripgrepFiles,
+  ripgrepPattern,
+  toRipgrepGlobs,
+} from "./ripgrep.ts";
 
 export interface SearchRoot extends OpenDirectory {
   ignored: GitignoreTree;
@@ -176,7 +182,14 @@ async function searchPortions(
   { deadline, most = Infinity }: { deadline: number; most?: number },
 ): Promise<GrepResult> {
   const trail = new DirectoryTrail(root.directory);
-  const limits = { maxFileSize: search.maxFileSize, hidden: root.hidden };
+  const mayMatch = bytesFilter(search);
+  // ripgrep takes UTF-16 without a mark for binary.
+  const isReadable = (bytes: Uint8Array): boolean => !hasNul(bytes) || detectEncoding(bytes) !== "utf-8";
+  const limits = {
+    maxFileSize: search.maxFileSize,
+    hidden: root.hidden,
+    mayMatch: (bytes: Uint8Array) => isReadable(bytes) && mayMatch(bytes),
+  };
   async function* files(): AsyncGenerator<SearchFile> {
     let given = 0;
     for await (const portion of portions) {
@@ -216,7 +229,7 @@ export async function grepFile(
   const file = {
     path,
     load: () =>
-      loadText(baseName(path), { ...search, hidden }, (use) =>
+      loadText(baseName(path), { ...search, hidden, mayMatch: bytesFilter(search) }, (use) =>
         jail.atEntry(segments, { links }, ({ directory, name }) =>
           use(directory.openFile(name, constants.O_RDONLY)),
         ),
@@ -231,18 +244,17 @@ async function propose(
   { pattern, maxCount, options, maxFileSize, ripgrep }: FilesystemSearch,
   deadline: number,
 ): Promise<RipgrepAnswer | undefined> {
-  const isRegex = options.regex === true;
-  const translated = isRegex ? toRustRegex(pattern) : pattern;
-  if (ripgrep === undefined || translated === undefined || translated.includes("\0")) return undefined;
+  const caseSensitive = options.caseSensitive !== false;
+  const translated = ripgrepPattern(pattern, { isRegex: options.regex === true, caseSensitive });
+  if (ripgrep === undefined || translated === undefined) return undefined;
   const request = {
     binary: ripgrep,
     directory: join(tree.jail.root, ...segments),
-    pattern: translated,
-    isRegex,
-    caseSensitive: options.caseSensitive !== false,
-    maxFiles: Math.min(Math.max(maxCount * 10, 1000), 10_000),
+    ...translated,
+    caseSensitive,
+    maxFiles: translated.isRegex ? 10_000 : Math.min(Math.max(maxCount * 10, 1000), 10_000),
     globs: toRipgrepGlobs(filter),
-    excluded: leavesOut ? [".git", ...(await directoriesLeftOut(directory, ignored))] : [],
+    excluded: leavesOut ? [".git", ...(await directoriesLeftOut(directory, ignored))] : ["**/.git/objects"],
     signal: options.signal,
   };
   if (LIMITS_MEMORY) {
@@ -284,10 +296,26 @@ function countSkipped({ tree, segments }: SearchRoot, glob: Glob, answer: Ripgre
   return large.length + unreadable.length;
 }
 
+interface LoadLimits {
+  maxFileSize: number;
+  hidden: HiddenFiles | undefined;
+  /** False for bytes whose text cannot match. */
+  mayMatch: (bytes: Uint8Array) => boolean;
+}
+
+/** Spares files without a literal text the detection of their encoding. */
+function bytesFilter({ pattern, options }: Search): LoadLimits["mayMatch"] {
+  if (options.regex === true || options.caseSensitive === false) return () => true;
+  const forms = encodedForms(pattern);
+  return (bytes) =>
+    hasNul(bytes) ||
+    forms.some((form) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(form));
+}
+
 /** Loads the text of a file for a search. Skips a file that vanished or is not a file any more. */
 async function loadText(
   name: string,
-  { maxFileSize, hidden }: { maxFileSize: number; hidden: HiddenFiles | undefined },
+  { maxFileSize, hidden, mayMatch }: LoadLimits,
   open: (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>,
 ): Promise<SearchableContent> {
   if (!isTextType(mimeTypeOf(name))) return { kind: "binary" };
@@ -303,7 +331,7 @@ async function loadText(
           return { kind: "binary" };
         const bytes = await readBytes(descriptor, stats.size, maxFileSize);
         if (bytes.length > maxFileSize) return { kind: "skipped" };
-        const text = readFileText(bytes)?.text ?? (hasNul(bytes) ? undefined : bytes.toString("utf8"));
+        const text = mayMatch(bytes) ? readFileText(bytes)?.text : undefined;
         return text === undefined ? { kind: "binary" } : { kind: "text", text };
       } finally {
         closeSync(descriptor);

@@ -16,6 +16,7 @@ import {
   type SandboxMount,
   commandZone,
   programPath,
+  readableTops,
   splitWords,
   unattended,
 } from "./environment.ts";
@@ -266,6 +267,7 @@ export class BubblewrapBackend extends ShellBackend {
           directory: options.mountPath ?? "/workspace",
           network: false,
           endsLeftovers: !found.isShared,
+          ...readableTops(options.readOnly ?? []),
         },
         // Bubblewrap ends at once when asked, and kills the command, so patience would be useless.
         patience: 0,

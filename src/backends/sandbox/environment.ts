@@ -12,6 +12,27 @@ export interface SandboxMount {
   at: string;
 }
 
+/** The tops of the folders that commands read at paths of the file tree, as facts for the model. */
+export function readableTops(mounts: readonly SandboxMount[]): { readable?: string[] } {
+  const tops = mounts.filter(({ folder, at }) => folder !== at).map(({ at }) => `/${at.split("/")[1]}`);
+  return tops.length === 0 ? {} : { readable: [...new Set(tops)] };
+}
+
+/**
+ * Puts the folders of this machine into a command in place of the paths that the file tree has for them. Paths that are
+ * only the beginning of a longer name stay.
+ */
+export function withRealFolders(command: string, mounts: readonly SandboxMount[]): string {
+  const named = mounts.filter(({ folder, at }) => folder !== at && command.includes(at));
+  return named
+    .toSorted((one, other) => other.at.length - one.at.length)
+    .reduce((text, { folder, at }) => {
+      const path = at.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+      const place = folder.replaceAll(/[^\w@%+=:,./~-]/g, "\\$&");
+      return text.replaceAll(new RegExp(`(?<![\\w.~/-])${path}(?![\\w.~-])`, "g"), () => place);
+    }, command);
+}
+
 /** Folders of programs and libraries; some systems have them as links into `/usr`. */
 export const SYSTEM_FOLDERS: readonly string[] = splitWords(
   "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store",
@@ -44,8 +65,11 @@ export interface EnvironmentOptions {
   secretNames?: readonly string[];
 }
 
-/** The time zone of commands: the server's, with the spelling of its variable `TZ` if that is set. */
-export const commandZone = (): string => process.env["TZ"] || timeZone();
+/** The time zone of commands: the server's, as its variable `TZ` has it unless commands would not know that form. */
+export function commandZone(): string {
+  const [given, zone] = [process.env["TZ"] ?? "", timeZone()];
+  return given === "" || given.includes(" ") || given.toLowerCase() === zone.toLowerCase() ? zone : given;
+}
 
 /**
  * Adds variables and settings of Git by which programs wait for no person: no editor, pager or password prompt. In

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { isoTime } from "../../core/clock.ts";
 import type { CallOptions, FileInfo, MaybePromise } from "../backend.ts";
+import { encodedForms } from "../encoding.ts";
 import * as errors from "../errors.ts";
 import type { ExecuteResponse } from "../executor.ts";
 
@@ -99,7 +100,9 @@ export class SandboxFiles {
 
   /** Finds the files at or below a path that may contain a text. Includes all names with line ends. */
   async containing(path: string, literal: string, options: CallOptions): Promise<(path: string) => boolean> {
-    const said = await this.#ask(CONTAINING, { file: this.#real(path), literal }, options);
+    const octal = (byte: number): string => `\\0${byte.toString(8)}`;
+    const forms = encodedForms(literal).map((form) => Array.from(form, octal).join(""));
+    const said = await this.#ask(CONTAINING, { file: this.#real(path), forms: forms.join("\\n") }, options);
     const names = new Set(decode(said.get("names")).split("\n"));
     return (candidate) => candidate.includes("\n") || names.has(this.#real(candidate));
   }
@@ -261,7 +264,7 @@ finish directory
 /** Lists the files that contain a literal text or the mark of UTF-16, in which it has other bytes. Names with line ends cannot be read from the answer. */
 const CONTAINING = `
 printf '\\n%s names ' "$mark"
-find -H "$file" -type f -exec grep -lF -e "$literal" -e "$(printf '\\377\\376')" -e "$(printf '\\376\\377')" {} + 2>/dev/null | encode
+find -H "$file" -type f -exec grep -lF -e "$(printf %b "$forms")" -e "$(printf '\\377\\376')" -e "$(printf '\\376\\377')" {} + 2>/dev/null | encode
 finish file
 `;
 

@@ -3,7 +3,14 @@ import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { validatePath } from "../paths.ts";
-import { SYSTEM_PATH, commandZone, splitWords, unattended } from "./environment.ts";
+import {
+  SYSTEM_PATH,
+  commandZone,
+  readableTops,
+  splitWords,
+  unattended,
+  withRealFolders,
+} from "./environment.ts";
 import { type BubblewrapOptions, visiblePath } from "./bubblewrap.ts";
 import { commandNotes } from "./command-notes.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
@@ -106,7 +113,7 @@ export class SeatbeltBackend extends ShellBackend {
       ...options,
       name: "seatbelt",
       isolation: "process",
-      facts: { network: false },
+      facts: { network: false, ...readableTops(readOnly) },
       launch: (command, call) => {
         const valid = validatePath(call.cwd ?? "/");
         if (!valid.ok) return { error: valid.error, code: valid.code };
@@ -119,7 +126,7 @@ export class SeatbeltBackend extends ShellBackend {
             })
           : [];
         const rules = isGuarded ? profile(fixed) : usual;
-        const args = seatbeltArguments(rules, command, join(rootDir, valid.path));
+        const args = seatbeltArguments(rules, withRealFolders(command, readOnly), join(rootDir, valid.path));
         const facts = { command, isGuarded, signs: options.signs === true };
         return {
           file: PROGRAM,

@@ -18,7 +18,13 @@ import type {
 import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { outputText, withLine } from "./command-output.ts";
-import { type EnvironmentOptions, commandEnvironment } from "./environment.ts";
+import {
+  type EnvironmentOptions,
+  type SandboxMount,
+  commandEnvironment,
+  readableTops,
+  withRealFolders,
+} from "./environment.ts";
 import { type ProcessGroup, type ProcessRequest, ProcessRunner } from "./process-runner.ts";
 
 type StartProcess = (command: string, options: LaunchOptions) => Promise<ProcessGroup | BackendFailure>;
@@ -258,7 +264,10 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
   }
 }
 
-export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {}
+export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {
+  /** Folders of this machine that commands name by other paths, which are replaced in them. Default: none. */
+  readOnly?: readonly SandboxMount[];
+}
 
 /**
  * A directory, and the shell of this machine in it. **No isolation**: `rootDir` confines the file tools only, and
@@ -274,14 +283,16 @@ export class LocalShellBackend extends ShellBackend {
       env: "a plain object of texts",
       inheritEnv: "true or false",
       secretNames: "a list of non-empty texts",
+      readOnly: "a list of objects { folder, at }",
     });
+    const { readOnly = [] } = options;
     const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
     super(pickOptions<FilesystemOptions>(options, FILESYSTEM_OPTIONS), {
       ...options,
       name: "local",
       isolation: "none",
-      facts: { network: true },
+      facts: { network: true, ...readableTops(readOnly) },
       launch: (command, { cwd, env: added, keepPrograms: keepsPrograms = false }) => {
         const isVirtual = options.virtualMode === true;
         const given = cwd ?? (isVirtual ? "/" : rootDir);
@@ -296,7 +307,7 @@ export class LocalShellBackend extends ShellBackend {
         }
         return {
           file: SHELL,
-          args: ["-c", command],
+          args: ["-c", withRealFolders(command, readOnly)],
           cwd: directory,
           env: { ...env, ...added },
           keepsPrograms,

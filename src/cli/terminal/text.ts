@@ -1,6 +1,7 @@
 /** Widths and colours of terminal text. */
 import { eastAsianWidth } from "get-east-asian-width";
 import type { Check } from "../../app/checks/check.ts";
+import { timeZone } from "../../core/clock.ts";
 import { MARK, control } from "./printer.ts";
 
 /** Columns that `text` takes in a terminal; escape sequences for colour take none. */
@@ -127,8 +128,6 @@ export const checkLines = (checks: readonly Check[], colors: Colors): string[] =
 /** Returns the columns of the terminal. A pipe, or a terminal that does not report them, has room for long lines. */
 export const columnsOf = (output: { columns?: number }): number => output.columns || 100;
 
-/** Such as `2026-01-31 12:00`, where the person is. */
-export function localTime(milliseconds: number): string {
-  const offset = new Date(milliseconds).getTimezoneOffset() * 60_000;
-  return new Date(milliseconds - offset).toISOString().slice(0, 16).replace("T", " ");
-}
+/** Such as `2026-01-31 12:00`, where the server is. */
+export const localTime = (time: number): string =>
+  new Date(time).toLocaleString("sv-SE", { timeZone: timeZone(), dateStyle: "short", timeStyle: "short" });

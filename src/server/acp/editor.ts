@@ -8,6 +8,7 @@ import type { Logger } from "../../core/logger.ts";
 import { displayText, oneLine } from "../../core/text.ts";
 import { type Run, type RunSummary, nameOf } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
+import type { OfferedCommand } from "../contracts/deps.ts";
 import { GOAL_COMMAND, goalOf, taskOf } from "./prompt.ts";
 import type { Editor } from "./people.ts";
 import { MAX_REPLAYED, Session } from "./session.ts";
@@ -38,6 +39,8 @@ export type OpenedFolder =
       ok: true;
       runs: PrincipalRuns;
       folder: string;
+      /** Reads the commands that the person may start. */
+      commands(): Promise<readonly OfferedCommand[]>;
       /** Sentence about the missing abilities of the session. */
       note?: string;
       worksOn(run: Pick<Run, "environment">): boolean;
@@ -55,6 +58,7 @@ export async function serveEditor(deps: EditorDeps, stream: acp.Stream): Promise
 class EditorServer {
   readonly #deps: EditorDeps;
   readonly #sessions = new Map<string, Session>();
+  readonly #commands = new Map<string, () => Promise<readonly OfferedCommand[]>>();
   #capabilities: acp.ClientCapabilities = {};
   #connection: acp.AgentConnection | undefined;
 
@@ -94,7 +98,8 @@ class EditorServer {
           if (!task.ok) throw refusal(task.problem);
           const given = goalOf(params);
           if (!given.ok) throw refusal(given.problem);
-          return open.prompt({ text: task.text, goal: given.goal }, signal);
+          const text = await this.#filled(params.sessionId, task.text);
+          return open.prompt({ text, goal: given.goal }, signal);
         }),
       )
       .onNotification(session.cancel, ({ params }) =>
@@ -141,9 +146,31 @@ class EditorServer {
     return {};
   }
 
-  #showCommands(sessionId: string): Promise<void> {
-    const availableCommands = [GOAL_COMMAND];
+  async #showCommands(sessionId: string): Promise<void> {
+    const commands = (await this.#commandsOf(sessionId)).map(({ name, description, hint, inputs }) => ({
+      name,
+      description: description || name,
+      input: { hint: hint ?? (inputs.join(" ") || "what the command is about") },
+    }));
+    const availableCommands = [GOAL_COMMAND, ...commands];
     return this.#update(sessionId, { sessionUpdate: "available_commands_update", availableCommands });
+  }
+
+  async #commandsOf(sessionId: string): Promise<readonly OfferedCommand[]> {
+    try {
+      const commands = (await this.#commands.get(sessionId)?.()) ?? [];
+      return commands.filter(({ name }) => name !== GOAL_COMMAND.name);
+    } catch (error) {
+      this.#deps.logger.warn("acp.commands_not_read", { error });
+      return [];
+    }
+  }
+
+  /** The text of a prompt, or the task of the command that it names. */
+  async #filled(sessionId: string, text: string): Promise<string> {
+    const [, named, args = ""] = /^\/(\S+)(?:\s+([\s\S]*))?$/.exec(text) ?? [];
+    const commands = named === undefined ? [] : await this.#commandsOf(sessionId);
+    return commands.find(({ name }) => name === named)?.fill(args) ?? text;
   }
 
   async #list({ cwd, cursor }: acp.ListSessionsRequest): Promise<acp.ListSessionsResponse> {
@@ -195,6 +222,7 @@ class EditorServer {
     };
     const session = new Session(desk, { hasThread, note: opened.note });
     this.#sessions.set(sessionId, session);
+    this.#commands.set(sessionId, () => opened.commands());
     return session;
   }
 

@@ -11,6 +11,17 @@ import type { SharedRuns } from "../../runs/shares.ts";
 import { type PageLink, runPath } from "./viewer.ts";
 import type { ResourceChanges } from "./changes.ts";
 
+/** A command that a person starts, from a file of the workspace or of their home folder. */
+export interface OfferedCommand {
+  name: string;
+  description: string;
+  /** Arguments with names; if there are none, it takes one text. */
+  inputs: readonly string[];
+  hint?: string;
+  /** Makes the task. */
+  fill(given: string | Readonly<Record<string, string>>): string;
+}
+
 type ModelSetting = "model" | "fallbackModels" | "allowedModels";
 
 /** Dependencies that all connections of a process share. `Runs`: the form in which they reach runs. */
@@ -40,6 +51,8 @@ export interface ServerDeps<Runs = RunsByHolder> {
    */
   openCommand: (run: Run) => string | undefined;
   changes: ResourceChanges;
+  /** Reads the commands that this principal may start. Default: there are none. */
+  commands?: (principal: Principal) => Promise<readonly OfferedCommand[]>;
   /**
    * Sends events to webhook URLs that HTTP clients registered; `public`: only on the public internet. Absent: not
    * configured.

@@ -11,6 +11,7 @@ import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
 import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
+import { registerPrompts } from "./prompts.ts";
 import { type Revision, revisionOf } from "../contracts/revisions.ts";
 import { createStateCodec } from "../calls/state.ts";
 import { SentResults, registerTool } from "../calls/tool.ts";
@@ -47,7 +48,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
       {
         instructions: INSTRUCTIONS,
         capabilities: {
-          // These lists never change while the server runs.
+          // The list of tools never changes while the server runs; nobody watches the files of prompts.
           tools: { listChanged: false },
           prompts: { listChanged: false },
           resources: { subscribe: true, listChanged: true },
@@ -60,7 +61,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           },
         },
         requestState: { verify: codec.verify },
-        cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },
+        cacheHints: { "tools/list": LISTS, "prompts/list": { ttlMs: 60_000, cacheScope: "private" } },
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target
@@ -75,7 +76,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     for (const tool of toolsFor(deps.config)) registerTool(mcp, tool, registration);
     registerEvents(mcp, { deps: own, answers });
     if (revision.tasks) registerTasks(mcp, { deps: own, revision, questions, pages });
-    registerPrompts(mcp);
+    registerPrompts(mcp, own, holder);
     registerResources(mcp, {
       ...own,
       // Every resource needs this scope, also the run that any scope may look at.
@@ -89,43 +90,6 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     rewriteErrors(mcp, revision);
     return mcp;
   };
-}
-
-const args = z.object({
-  task: z.string().describe("What the agent should achieve"),
-  context: z.string().optional().describe("Facts it cannot see: decisions, constraints, where to look"),
-  result: z.string().optional().describe("Form of the result, such as a report with file:line references"),
-});
-
-function registerPrompts(mcp: McpServer): void {
-  mcp.registerPrompt(
-    "delegate",
-    {
-      title: "Delegate a task",
-      description: "Hands a task over to a deep agent with everything it needs.",
-      argsSchema: args,
-    },
-    ({ task, context, result }) => {
-      const text = [
-        "Delegate this task with run_deep_agent.",
-        "",
-        `Task: ${task}`,
-        ...(context ? [`Context: ${context}`] : []),
-        ...(result ? [`Result: ${result}`] : []),
-        "",
-        "The agent sees the files under /workspace/ and its memories, but nothing of this conversation. Write the " +
-          "task argument so that it stands alone: the goal, the facts and constraints known here, what is out of " +
-          "scope, and the form of the result.",
-        "If you get a run_id instead of an answer, call check_deep_agent until the run has ended. When it waits " +
-          "for approval, tell me what it wants to do; I decide.",
-        "Then report the outcome and name the files that changed.",
-      ].join("\n");
-      return {
-        description: "Delegate a task to a deep agent",
-        messages: [{ role: "user", content: { type: "text", text } }],
-      };
-    },
-  );
 }
 
 export function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {

@@ -53,7 +53,13 @@ describe("an agent file", () => {
     ["no front matter", "just text", "does not start with front matter"],
     ["no prompt", file("a", ""), "has no prompt"],
     ["the name of the built-in subagent", file("general-purpose"), "is the built-in subagent"],
-    ["tools that are no names", file("a", "x", "tools: { Read: true }\n"), "tools: use names"],
+    ["tools that are no names", file("a", "x", "tools: 5\n"), "tools: use names"],
+    ["the mode of a main agent", file("a", "x", "mode: primary\n"), "mode is primary"],
+    ["the note that it is off", file("a", "x", "disable: yes\n"), "it is switched off"],
+    ["the note that people start it", file("a", "x", "disable-model-invocation: true\n"), "only a person"],
+    ["work on another server", file("a", "x", "kind: remote\n"), "kind is remote"],
+    ["rules for reading files", file("a", "x", "permission: { read: { '*.env': deny } }\n"), "single files"],
+    ["rules in an unknown form", file("a", "x", "permission: [deny]\n"), "permission"],
     [
       "front matter that takes long to parse",
       `---\n${"k:\n".repeat(50_000)}---\nx`,
@@ -74,9 +80,13 @@ describe("an agent file", () => {
     ["tools: '*'", undefined],
     ["tools: [Read, '*']", undefined],
     ["color: blue", undefined],
+    ["tools: Read Grep", ["Read", "Grep"]],
+    ["tools: { '*': false, read: true, edit: no }", ["read"]],
+    ["tools: { read: true }", undefined],
   ])("names its tools: %s", (line, tools) => {
     const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\ndisallowedTools: Write\n`));
-    expect(parsed).toMatchObject({ ok: true, agent: { disallowedTools: ["Write"] } });
+    expect(parsed).toMatchObject({ ok: true });
+    expect(parsed.ok && parsed.agent.disallowedTools?.[0]).toBe("Write");
     expect(parsed.ok && parsed.agent.tools).toEqual(tools);
   });
 
@@ -92,8 +102,56 @@ describe("an agent file", () => {
     expect(parseAgentFile("/.claude/agents/prompt-crafter.md", text)).toEqual({
       ok: true,
       agent: { name, description: "d", systemPrompt: "Work." },
-      warnings: [expect.stringContaining(`is read as '${name}'`)],
+      warnings: /^name: ./.test(line) ? [expect.stringContaining(`is read as '${name}'`)] : [],
     });
+  });
+
+  const editing = ["edit/*", "delete"];
+  it.each<[string, object]>([
+    ["readonly: true", { disallowedTools: [...editing, "execute", "job"] }],
+    ["permissionMode: plan", { disallowedTools: [...editing, "execute", "job"] }],
+    ["permissionMode: bypassPermissions", {}],
+    [
+      "permission: { edit: deny, bash: ask, webfetch: allow }",
+      { disallowedTools: editing, askedTools: ["bash"] },
+    ],
+    ["permission: { bash: { '*': deny, 'git log': allow } }", { disallowedTools: ["bash"] }],
+    ["permission: ask", { askedTools: ["*"] }],
+    ["permission: deny", { tools: [] }],
+    ["permission: { '*': deny, read: allow }", { tools: ["read"] }],
+    ["tools: { write: false, bash: off }", { disallowedTools: [...editing, "bash"] }],
+    ["permissions: { deny: [Bash], ask: [Write] }", { disallowedTools: ["Bash"], askedTools: ["Write"] }],
+    ["agents: []", { disallowedTools: ["task"] }],
+    ["max_turns: 5\ntimeout_mins: 2", { limits: { maxIterations: 5, wallTimeMs: 120_000 } }],
+    [
+      "model: [GPT-5, 'Claude Sonnet 4.5 (copilot)']",
+      { modelAlias: ["GPT-5", "Claude Sonnet 4.5 (copilot)"] },
+    ],
+  ])("keeps the restrictions of other programs, and no powers: %s", (line, kept) => {
+    const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\n`));
+    const { name: _, description: _d, systemPrompt: _p, ...rest } = parsed.ok ? parsed.agent : { name: "" };
+    expect(rest).toEqual(kept);
+  });
+
+  it("reads TOML, and says what is wrong with it", () => {
+    const toml =
+      'name = "a"\ndescription = "d"\ndeveloper_instructions = "Work."\nsandbox_mode = "read-only"\n';
+    expect(parseAgentFile("/a.toml", toml)).toMatchObject({
+      ok: true,
+      agent: { name: "a", systemPrompt: "Work.", disallowedTools: expect.arrayContaining(["execute"]) },
+    });
+    expect(parseAgentFile("/a.toml", "name = ")).toMatchObject({
+      problem: expect.stringContaining("is not TOML"),
+    });
+  });
+
+  it("with nested aliases in its front matter costs nothing", () => {
+    const bomb = Array.from({ length: 30 }, (_, at) => `k${at}: [*k${at - 1}, *k${at - 1}]`).join("\n");
+    const parsed = parseAgentFile(
+      "/a.md",
+      `---\nname: a\ndescription: d\nk-1: &k-1 x\n${bomb}\n---\nWork.\n`,
+    );
+    expect(parsed).toMatchObject({ ok: true, agent: { name: "a" } });
   });
 
   it("cannot become the built-in subagent by another spelling", () => {

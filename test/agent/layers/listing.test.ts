@@ -161,5 +161,5 @@ it("of a folder with many agent files some are read, which the log says", async 
     ...Array.from({ length: 200 }, (_, index) => `a${1000 + index}`),
     "own",
   ]);
-  expect(lines.map((line) => Object(JSON.parse(line)).event)).toEqual(["agent_files_not_read"]);
+  expect(lines.map((line) => Object(JSON.parse(line)).event)).toEqual(["files_not_read"]);
 });

@@ -42,6 +42,18 @@ describe("the model", () => {
   });
 
   test.each([
+    ["its own host", "https://api.anthropic.com", undefined, ["ANTHROPIC_API_KEY"]],
+    ["another host", "https://gateway.example.com", undefined, []],
+    ["another host, with a key of its own", "https://gateway.example.com", "GATEWAY_KEY", ["GATEWAY_KEY"]],
+  ])("an entry at %s names the variables whose key is sent", (_where, baseUrl, keyVariable, keys) => {
+    const entry = { provider: "anthropic", model: "claude-x", baseUrl, ...(keyVariable && { keyVariable }) };
+    const env = { ...ANTHROPIC, GATEWAY_KEY: "sk-gateway" };
+    expect(modelChoice({ model: "house", env, models: { house: entry } })).toMatchObject({ ok: true, keys });
+    const sent = resolveConnection("anthropic", env, entry);
+    expect(sent.key).toBe(keys[0] === undefined ? undefined : { ...env }[keys[0] as keyof typeof env]);
+  });
+
+  test.each([
     ["docker/cli#3630", '"sk-1"\r'],
     ["copied with a line end", "sk-1\n"],
   ])("%s: a key is read without what is around it", (_source, key) => {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -227,6 +227,31 @@ test("thoughts with a signature of another service are left out after a refusal"
     expect(server.refusals).toEqual(["messages.1.content.0: Invalid `signature` in `thinking` block"]);
   }
   expect(findExchange(model)?.takeNotices()).toEqual([]);
+});
+
+test("thinking is off for calls of another model's reply, and on again afterwards", async () => {
+  const thinking = { type: "enabled", budget_tokens: 1024 };
+  const parameters = { "anthropic:": { thinking, maxTokens: 4096 } };
+  const reply = (): WireReply => ({ thinking: "So.", text: "done" });
+  const made = await setUp("anthropic:claude-sonnet-4-5", reply, { parameters });
+  const { server } = made;
+  const ls = tool(() => "a", { name: "ls", description: "Lists.", schema: z.object({ path: z.string() }) });
+  const model = made.model.bindTools?.([ls]) ?? made.model;
+  const call = { id: "call_1", name: "ls", args: { path: "/" } };
+  const use = { type: "tool_use", id: call.id, name: call.name, input: call.args };
+  const thought = { type: "thinking", thinking: "Hm.", signature: "foreign" };
+  for (const content of [[thought, use], [use]]) {
+    const messages = [
+      new HumanMessage("a"),
+      new AIMessage({ content, tool_calls: [call] }),
+      new ToolMessage({ content: "[]", tool_call_id: call.id }),
+    ];
+    const answer = await model.invoke(messages);
+    expect([answer.text, server.requests.at(-1)?.body["thinking"]]).toEqual(["done", undefined]);
+    await model.invoke([...messages, new AIMessage("done"), new HumanMessage("b")]);
+    expect(server.requests.at(-1)?.body["thinking"]).toEqual(thinking);
+  }
+  expect(server.refusals).toEqual(["messages.1.content.0: Invalid `signature` in `thinking` block"]);
 });
 
 describe("a server that has only the responses API for a model", () => {

@@ -32,7 +32,7 @@ const diskSkips: Skips = [
   ...ownSearch,
   {
     reason: "its own literal search gives no text for lines that are not UTF-8",
-    cases: ["grep: text in another encoding is searched as far as it can be read"],
+    cases: ["grep: text in an older encoding is searched"],
   },
   {
     reason: "file systems keep no time of creation",
@@ -60,14 +60,15 @@ const flatSkips: Skips = [
   {
     reason: "it decodes what is uploaded under the name of a text, which loses bytes and a byte order mark",
     cases: [
-      "read: text in another encoding is refused",
+      "read: text in an older encoding is read, and the encoding named",
       "read: UTF-16 with a byte order mark is text",
       "read: bytes after the mark of UTF-16 that are not text are binary",
       "write: stores a text in the encoding asked for",
       "edit: text in UTF-16 stays in it",
       "readRaw: gives the whole text with its type and times",
       "edit: a byte order mark stays",
-      "edit: text in another encoding is not edited",
+      "edit: text in an older encoding stays in it, if that is certain",
+      "grep: text in an older encoding is searched",
       "downloadFiles: gives the bytes that were put, in order",
     ],
   },

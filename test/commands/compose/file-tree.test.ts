@@ -196,11 +196,15 @@ describe("memoryNamespace", () => {
   });
 });
 
+const NOBODY = { principal: "nobody" };
+
 describe("skillFolders", () => {
   it("mounts folders by name, and gives a taken name a number", () => {
     const bundled = make("bundled");
     make("bundled/review");
-    expect(skillFolders({ globalSkills: "/a/team", skills: ["/b/team", "/c/review"] }, bundled)).toEqual([
+    expect(
+      skillFolders({ globalSkills: "/a/team", skills: ["/b/team", "/c/review"] }, NOBODY, bundled),
+    ).toEqual([
       ["/skills", bundled],
       ["/skills/team", "/a/team"],
       ["/skills/team-2", "/b/team"],
@@ -209,7 +213,7 @@ describe("skillFolders", () => {
   });
 
   it("does without bundled skills", () => {
-    expect(skillFolders({ skills: [] }, join(folder, "missing"))).toEqual([]);
+    expect(skillFolders({ skills: [] }, NOBODY, join(folder, "missing"))).toEqual([]);
   });
 });
 
@@ -224,7 +228,7 @@ describe("linkedSkills", () => {
     symlinkSync(join(folder, "gone"), join(skills, "gone"));
     const privatePaths = [join(folder, "data")];
     const config = { workspace: make("project"), skills: [skills], privatePaths };
-    expect(linkedSkills(config)).toEqual([["/skills/skills/far", far]]);
+    expect(linkedSkills(config, NOBODY)).toEqual([["/skills/skills/far", far]]);
     const files = { ...ALL };
     const mounts = new FileTree({ ...config, ...PLACES, respectGitignore: true, files }).mounts({
       principal: "local",
@@ -240,6 +244,6 @@ describe("linkedSkills", () => {
   it("leaves out the links of a folder in the workspace", () => {
     const workspace = make("project");
     symlinkSync(skill("elsewhere/x"), join(make("project/skills"), "x"));
-    expect(linkedSkills({ workspace, skills: [join(workspace, "skills")] })).toEqual([]);
+    expect(linkedSkills({ workspace, skills: [join(workspace, "skills")] }, NOBODY)).toEqual([]);
   });
 });

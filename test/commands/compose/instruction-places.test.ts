@@ -50,9 +50,9 @@ it("reads the repository down to the workspace, and nothing above it", async () 
 
 it("reads the home folder for the person at this machine only, and without other programs if so configured", async () => {
   expect((await read({}, "jane")).block).not.toContain("HOME");
-  expect((await read({ otherPrograms: false })).block).toBe("");
+  expect((await read({ homeFiles: false })).block).toBe("");
   put({ "home/.agents/AGENTS.md": "HOME-AGENTS" });
-  expect((await read({ otherPrograms: false })).block).toContain("HOME-AGENTS");
+  expect((await read({ homeFiles: false })).block).toContain("HOME-AGENTS");
 });
 
 it("reads nothing above a workspace in which principals have folders", async () => {

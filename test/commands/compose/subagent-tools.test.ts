@@ -2,6 +2,7 @@ import { describe, expect, it, test } from "vitest";
 import { z } from "zod";
 import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
 import { chooseTools, type ToolWishes } from "../../../src/agent/build/agent-files.ts";
+import table from "../../../src/agent/build/tool-names.json" with { type: "json" };
 import { FILE_TOOL_NAMES } from "../../../src/tools/index.ts";
 import { WEB_TOOL_NAMES } from "../../../src/tools/options.ts";
 import { openWorld } from "../../support/harness.ts";
@@ -51,7 +52,9 @@ describe("the tools of a subagent", () => {
       "what it may not have",
       { isFile: true, disallowedTools: ["Write", "Edit", "Bash", "mcp__github"] },
       ["wiki__read"],
-      FILE_TOOL_NAMES.filter((name) => !["write_file", "edit_file", "execute", "job"].includes(name)),
+      FILE_TOOL_NAMES.filter(
+        (name) => !["write_file", "edit_file", "delete", "execute", "job"].includes(name),
+      ),
     ],
     [
       "both lists",
@@ -66,8 +69,6 @@ describe("the tools of a subagent", () => {
   it.each([
     ["gihub__search", " Did you mean github__search?"],
     ["mcp__github__serch", " Did you mean github__search?"],
-    ["search", " Did you mean github__search?"],
-    ["read", " Did you mean Read or read_file or wiki__read?"],
     ["github__search__more", ""],
     ["no such thing", ""],
     ["__proto__", ""],
@@ -86,6 +87,51 @@ describe("the tools of a subagent", () => {
       expect.stringContaining("parentheses"),
     ]);
     expect(fileTools).toContain("execute");
+  });
+});
+
+describe("names of other programs", () => {
+  const known = table.programs.flatMap(({ program, tools }) =>
+    Object.entries<string | null | undefined>(tools).map(([name, same]) => [program, name, same] as const),
+  );
+  it.each(known)("%s: %s", (_program, name, same) => {
+    const {
+      fileTools = [],
+      webTools = [],
+      notes,
+    } = chooseTools({ name: "x", isFile: true, tools: [name] }, { ...offer, web: WEB_TOOL_NAMES });
+    expect(notes).toEqual(same === null ? [expect.objectContaining({ isMistake: false })] : []);
+    const meant = (same ?? "")
+      .split(" ")
+      .filter((one) => [...FILE_TOOL_NAMES, ...WEB_TOOL_NAMES].includes(one));
+    expect([...fileTools, ...webTools].sort()).toEqual([...new Set(["ls", "read_file", ...meant])].sort());
+  });
+
+  it.each<[string, string[] | undefined]>([
+    ["github/search", ["github__search"]],
+    ["github/*", ["github__search", "github__open_issue"]],
+    ["github_*", ["github__search", "github__open_issue"]],
+    ["github_search", ["github__search"]],
+    ["mcp_wiki_read", ["wiki__read"]],
+    ["mcp_*", ["github__search", "github__open_issue", "wiki__read"]],
+    ["Mcp", ["github__search", "github__open_issue", "wiki__read"]],
+    ["shell/run", []],
+    ["docker/execute", []],
+  ])("tools of servers: %s", (name, tools) => {
+    const got = chosen({ isFile: true, tools: [name] });
+    expect([got.tools, got.fileTools]).toEqual([tools, ["ls", "read_file"]]);
+  });
+
+  it("with conditions are asked about, and a denied name that nothing knows leaves the file out", () => {
+    const got = chooseTools({ name: "x", isFile: true, tools: ["Bash(git log:*)", "Task(a)"] }, offer);
+    expect(got).toMatchObject({ asked: ["execute", "job", "task"], delegates: false });
+    expect(chooseTools({ name: "x", isFile: true, disallowedTools: ["Frob"] }, offer).refusal).toContain(
+      "denies 'Frob'",
+    );
+    expect(
+      chooseTools({ name: "x", isFile: true, disallowedTools: ["mcp__gone"] }, offer).refusal,
+    ).toBeUndefined();
+    expect(chooseTools({ name: "x", isFile: true }, offer).delegates).toBe(true);
   });
 });
 
@@ -204,7 +250,7 @@ test("a run tells once that its prompt has no room for all skills and subagents 
 it("files of subagents and skills that are left out are named once in the run", async () => {
   const world = await openWorld("memory", {
     files: {
-      ".claude/agents/nameless.md": "---\ndescription: d\n---\nWork.",
+      ".claude/agents/nameless.md": "---\nname: A B\ndescription: d\n---\nWork.",
       ".claude/agents/long.md": `---\nname: long\ndescription: ${"d".repeat(2000)}\n---\nWork.`,
       ".claude/agents/empty.md": "---\nname: empty\n---\nWork.",
       "skills/lost/SKILL.md": "---\nname: lost\ndescription: []\n---\nWork.",
@@ -216,7 +262,7 @@ it("files of subagents and skills that are left out are named once in the run", 
   const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
   const events = JSON.stringify(contents);
   for (const notice of [
-    /Subagent file: \/workspace\/\.claude\/agents\/nameless\.md: name '' is read as 'nameless'/g,
+    /Subagent file: \/workspace\/\.claude\/agents\/nameless\.md: name 'A B' is read as 'a-b'/g,
     /Subagent file: \/workspace\/\.claude\/agents\/empty\.md is left out: [^"]*: description: /g,
     /Subagent file: \/workspace\/\.claude\/agents\/long\.md: description is longer than 1024 characters and was cut/g,
     /Skill: \/workspace\/skills\/lost\/SKILL\.md is left out: [^"]*: description must be a text/g,

@@ -29,10 +29,40 @@ it("starts other MCP servers and counts what they offer", async () => {
     },
   });
   expect(await checkTools(config, {})).toEqual([
-    finding("MCP server", true, "toy: running, 2 tools, 1 of them with approval"),
-    finding("MCP server", false, "broken: not running, no tools; its command was not found"),
+    finding(
+      "MCP server",
+      true,
+      /^toy: running, 2 tools, 1 of them with approval\nEntry: started as \S+ with \d arguments?; tools store, look\.up; approve writes; timeout 120 s\.$/,
+    ),
+    finding(
+      "MCP server",
+      false,
+      /^broken: not running, no tools; its command was not found\nEntry: started as program with 0 arguments;/,
+    ),
   ]);
   expect(await checkTools(read({}), {})).toEqual([]);
+});
+
+it("lists entries that are left out, switched off or changed, without any of their values", async () => {
+  const secret = "s3cret-value";
+  const mcpServers = {
+    "My Server": { command: "/no/such/program", args: [secret], env: { KEY: secret }, headersHelper: secret },
+    odd: { command: "x", timeout: secret },
+    asks: { url: "http://127.0.0.1:9/mcp", headers: { Authorization: "Bearer ${input:key}" } },
+    off: { command: "x", enabled: false },
+  };
+  const checks = await checkTools(read({ mcpServers }), {});
+  expect(checks).toEqual([
+    finding(
+      "MCP server",
+      false,
+      /^My-Server: not running[^\n]*\nEntry: started as program with 1 argument; env KEY;[^\n]*\nIt is called "My Server" in the configuration[^\n]*\nLeft out of its entry: headersHelper/,
+    ),
+    finding("MCP server", false, /^odd: .*its entry is not valid: timeout must be a number, not a text$/),
+    finding("MCP server", false, /^asks: .*its entry has \$\{input:key\}, which is not filled in here/),
+    finding("MCP server", true, "off: switched off in its entry"),
+  ]);
+  expect(JSON.stringify(checks)).not.toContain(secret);
 });
 
 it("says that a server speaks another transport than its type says", async () => {
@@ -41,7 +71,7 @@ it("says that a server speaks another transport than its type says", async () =>
     finding(
       "MCP server",
       true,
-      "old: running, 1 tool, 1 of them with approval\nThe MCP server 'old' was reached over the older HTTP+SSE transport. Set its type to \"sse\" to connect at once.",
+      /^old: running, 1 tool, 1 of them with approval\nEntry: reached at 127\.0\.0\.1:\d+; approve writes; timeout 120 s\.\nThe MCP server 'old' was reached over the older HTTP\+SSE transport\. Set its type to "sse" to connect at once\.$/,
     ),
   ]);
 });
@@ -54,7 +84,7 @@ it("names tools of subagents that do not exist, and files that describe none", a
   };
   const agent = (name: string, tools: string): string =>
     `---\nname: ${name}\ndescription: d\ntools: ${tools}\n---\nWork.\n`;
-  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Skill, Gerp, mcp__broken__tool"));
+  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Gerp, mcp__broken__tool"));
   file(".claude/agents/hidden.md", agent("hidden", "Nonsense"));
   file(".claude/agents/helper.md", agent("general-purpose", "Read"));
   file(".deepagent/agents/notes.md", "no front matter");
@@ -81,7 +111,6 @@ it("names tools of subagents that do not exist, and files that describe none", a
       false,
       "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without it. Did you mean toy__store?",
     ),
-    finding("Subagent", true, expect.stringContaining("'Skill', which belongs to Claude Code")),
     finding("Subagent", false, expect.stringContaining("Did you mean grep")),
   ]);
 });

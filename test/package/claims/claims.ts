@@ -615,7 +615,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
       "files are read, and memories found, changed and deleted by a person",
     ],
   },
-  "Skills and subagents in the workspace (`skills/`, `.claude/`, `.deepagent/`) are instructions of that workspace.":
+  "Skills, subagents and commands in the workspace and in the folders of its repository above it (`skills/`, `.claude/`, `.github/`, `.deepagent/` and others) are instructions of that workspace.":
     {
       "test/commands/compose/agent-files.test.ts": [
         "the agent delegates to a subagent that a file of the workspace describes",

@@ -212,45 +212,50 @@ function namedMember({ text, body, rules }: RefusedRequest): RequestRules | unde
 /** Servers are updated: what one refused is tried again after this time. */
 const LESSON_MS = 30 * 86_400_000;
 
+interface Learned {
+  rules: RequestRules;
+  window?: number;
+}
+
 /** Rules learned by endpoint and model, in memory and in a file of the data folder. */
 export class Lessons {
   readonly #file: string | undefined;
-  #known: Map<string, { rules: RequestRules; window?: number }> | undefined;
+  readonly #known = new Map<string, Learned>();
+  #isRead = false;
 
   constructor(file?: string) {
     this.#file = file;
   }
 
-  of({ place, model }: Pick<Profile, "place" | "model">): { rules: RequestRules; window?: number } {
-    this.#known ??= this.#read();
+  of({ place, model }: Pick<Profile, "place" | "model">): Learned {
+    if (!this.#isRead) this.#read();
+    this.#isRead = true;
     return this.#known.get(`${place} ${model}`) ?? { rules: {} };
   }
 
-  keep({ place, model }: Pick<Profile, "place" | "model">, rules: RequestRules, window?: number): void {
-    const known = this.of({ place, model });
-    const kept = { rules: joinRules(known.rules, rules), ...(window === undefined ? {} : { window }) };
-    this.#known?.set(`${place} ${model}`, { ...known, ...kept });
+  keep(profile: Pick<Profile, "place" | "model">, rules: RequestRules, window?: number): void {
+    this.of(profile);
+    const { place, model } = profile;
+    this.#add(`${place} ${model}`, rules, window);
     if (this.#file === undefined) return;
     const line = JSON.stringify({ date: new Date().toISOString(), place, model, rules, window });
     // Without the file the server is asked again after the next start.
     orElse(() => appendFileSync(this.#file ?? "", `${line}\n`, { mode: 0o600 }), undefined);
   }
 
-  #read(): Map<string, { rules: RequestRules; window?: number }> {
-    const known = new Map<string, { rules: RequestRules; window?: number }>();
+  #add(key: string, rules: RequestRules, window: unknown): void {
+    const known = this.#known.get(key);
+    const size = typeof window === "number" ? { window } : {};
+    this.#known.set(key, { ...known, rules: joinRules(known?.rules, rules), ...size });
+  }
+
+  #read(): void {
     const text = this.#file === undefined ? "" : orElse(() => readFileSync(this.#file ?? "", "utf8"), "");
     for (const line of text.split("\n")) {
       const { date, place, model, rules, window } = recordOf(parsedJson(line));
       const read = requestRules.safeParse(rules);
       if (!read.success || !(Date.now() - Date.parse(String(date)) < LESSON_MS)) continue;
-      const key = `${String(place)} ${String(model)}`;
-      const before = known.get(key);
-      known.set(key, {
-        ...before,
-        rules: joinRules(before?.rules, read.data),
-        ...(typeof window === "number" ? { window } : {}),
-      });
+      this.#add(`${String(place)} ${String(model)}`, read.data, window);
     }
-    return known;
   }
 }

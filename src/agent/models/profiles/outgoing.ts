@@ -29,7 +29,22 @@ export function outgoing(
     return where === wire ? change(before, rules, refused) : before;
   }, given as Json[]); // LangChain wrote them
   const isSame = history.length === given.length && history.every((message, at) => message === given[at]);
-  return isSame ? changed : { ...changed, messages: history };
+  const written = isSame ? changed : { ...changed, messages: history };
+  return wire === "messages" ? settleThinking(written) : written;
+}
+
+/**
+ * Switches thinking off for a request whose calls were just answered, if the reply that made them does not begin with
+ * thinking: the reasoning of another model was taken out, or it had none. Anthropic refuses such a request.
+ */
+function settleThinking(body: Json): Json {
+  if (recordOf(body["thinking"])["type"] !== "enabled") return body;
+  const messages = asArray(body["messages"]).map(recordOf);
+  const content = ({ content }: Json): Json[] => asArray(content).map(recordOf);
+  const isAnswered = content(messages.at(-1) ?? {}).some(({ type }) => type === "tool_result");
+  const reply = messages.findLast(({ role }) => role === "assistant");
+  const first = content(reply ?? {})[0]?.["type"];
+  return isAnswered && !THINKING.has(first) ? without(body, "thinking") : body;
 }
 
 /** A string is the API that a rule is for. */

@@ -1,5 +1,5 @@
 /** The first screen: requests to the person, a task to start, and all runs. */
-import { isoTime } from "../../../core/clock.ts";
+import { isoTime, timeZone } from "../../../core/clock.ts";
 import { defined } from "../../../core/defined.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import {
@@ -197,16 +197,16 @@ let dayFormat: Intl.DateTimeFormat | undefined;
 
 /** The local day of the server, which is the person's own where both are one machine. */
 function dayName(time: number, now: number): string {
-  const day = (moment: number): string => new Date(moment).toDateString();
-  if (day(time) === day(now)) return "Today";
-  if (day(time) === day(now - 86_400_000)) return "Yesterday";
   dayFormat ??= new Intl.DateTimeFormat("en-GB", {
+    timeZone: timeZone(),
     weekday: "long",
     day: "numeric",
     month: "long",
     year: "numeric",
   });
-  return dayFormat.format(time);
+  const day = dayFormat.format(time);
+  if (day === dayFormat.format(now)) return "Today";
+  return day === dayFormat.format(now - 86_400_000) ? "Yesterday" : day;
 }
 
 function list({ runs, now }: HomeScreen): Html {

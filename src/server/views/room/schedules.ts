@@ -1,5 +1,6 @@
 /** The screen of schedules: when each starts, what became of its last run, and a form for another one. */
 import { capital, displayText, oneLine } from "../../../core/text.ts";
+import { zoneWords } from "../../../core/time-zone.ts";
 import { MAX_NAME, type RunSummary } from "../../../runs/run.ts";
 import { CATCH_UP, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
 import type { Readiness } from "../../../runs/service.ts";
@@ -90,7 +91,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
       <h3 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h3>
       <p class="small dim anywhere">
         ${folder !== undefined && html`<span class="tag">${oneLine(folder, 40)}</span> `}${capital(expressionWords(expression))}
-        (${timeZone})
+        (${zoneWords(timeZone)})
       </p>
       <p class="small cut" title="${oneLine(task, 2000)}">
         ${oneLine(displayText(task.slice(0, 2000)), 300)}

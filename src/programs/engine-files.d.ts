@@ -8,3 +8,9 @@ declare module "quickjs-wasi/quickjs.wasm" {
 declare namespace WebAssembly {
   function compile(bytes: BufferSource): Promise<object>;
 }
+
+/** The build takes code for the engine in as text. */
+declare module "*.vm.js" {
+  const text: string;
+  export default text;
+}

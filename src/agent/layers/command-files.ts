@@ -1,0 +1,137 @@
+import { parse as parseToml } from "smol-toml";
+import type { Backend } from "../../backends/backend.ts";
+import { readText } from "../../backends/file-data.ts";
+import { relativeTo } from "../../backends/paths.ts";
+import { orElse } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import { headOf, oneLine } from "../../core/text.ts";
+import { isRecord, textMemberOf } from "../../core/unknown.ts";
+import { parseFrontMatter } from "../messages/front-matter.ts";
+import { type SkillMetadata, readTextFiles, withFolders } from "./skill-files.ts";
+
+/** Reads commands: texts with places for arguments, which only a person starts. Nothing in them is run here. */
+
+export interface PersonCommand {
+  /** Letters, digits, `-`, `_`, `.`, and `:` between groups. */
+  name: string;
+  description: string;
+  /** Arguments with names; if there are none, the command takes one text. */
+  inputs: readonly string[];
+  /** Describes its arguments. */
+  hint?: string;
+  /** The task, with the person's arguments in it. */
+  fill(given: string | Readonly<Record<string, string>>): string;
+}
+
+/** The commands in the files of folders; of two with one name the later counts. Unreadable ones are left out with a warning. */
+export async function loadCommands(
+  backend: Backend,
+  folders: readonly string[],
+  log: Logger,
+): Promise<PersonCommand[]> {
+  const commands = new Map<string, PersonCommand>();
+  for (const folder of folders)
+    for (const { path, text, error } of await readTextFiles(backend, folder, log)) {
+      const name = relativeTo(folder, path)
+        .replace(/(?:\.prompt)?\.\w+$/, "")
+        .replaceAll("/", ":");
+      const command = text === undefined ? undefined : parseCommand({ name, path }, text);
+      const problem = error ?? "it has no text, or its front matter cannot be read";
+      if (command === undefined) log.warn("command_skipped", { path, problem });
+      else commands.set(command.name, command);
+    }
+  return [...commands.values()];
+}
+
+/** The skills that a person may start and the agent does not start by itself. */
+export async function skillCommands(
+  backend: Backend,
+  skills: readonly SkillMetadata[],
+): Promise<PersonCommand[]> {
+  const offered = skills.filter(({ invokedBy }) => invokedBy === "person").slice(0, 200);
+  const commands = offered.map(async ({ name, path, description }) => {
+    const file = await readText(backend, path, 1024 * 1024);
+    const command = file.text === undefined ? undefined : parseCommand({ name, path }, file.text);
+    return command === undefined ? [] : [{ ...command, description }];
+  });
+  return (await Promise.all(commands)).flat();
+}
+
+/** Returns undefined for a file without a text. */
+export function parseCommand(
+  { name, path }: { name: string; path: string },
+  text: string,
+): PersonCommand | undefined {
+  const toml = path.endsWith(".toml")
+    ? orElse((): object => parseToml(text.replace(/^\uFEFF/, "")), {})
+    : undefined;
+  const found =
+    toml === undefined ? parseFrontMatter(text) : { fields: toml, body: textMemberOf(toml, "prompt") ?? "" };
+  const body = (found?.body ?? text).replaceAll("\r\n", "\n").trim();
+  const fields = isRecord(found?.fields) ? found.fields : {};
+  const plainName = name
+    .normalize("NFC")
+    .replaceAll(/[^\p{L}\p{M}\p{N}:._-]+/gu, "-")
+    .replaceAll(/\.{2,}/g, ".");
+  if (body === "" || !/[\p{L}\p{N}]/u.test(plainName)) return undefined;
+  const [, first = ""] = /^[#\s]*(.*)/.exec(body) ?? [];
+  const description = typeof fields["description"] === "string" ? fields["description"] : first;
+  const given = fields["arguments"];
+  const named = [given]
+    .flat()
+    .flatMap((one) => (typeof one === "string" ? one.split(/[\s,]+/) : []))
+    .filter((one) => /^\w{1,64}$/.test(one));
+  const asked = [...body.matchAll(/\$\{input:(\w{1,64})(?::[^}$]*)?\}/g)].map(([, one = ""]) => one);
+  const inputs = [...new Set([...named, ...asked])].slice(0, 20);
+  const hint = [fields["argument-hint"] ?? fields["argument_hint"]]
+    .flat()
+    .filter((one) => typeof one === "string")
+    .join(" ");
+  return {
+    name: headOf(plainName, 64),
+    description: oneLine(description, 200),
+    inputs,
+    ...(hint === "" ? {} : { hint: oneLine(hint, 100) }),
+    fill: (args) => fillIn(withFolders(body, path), inputs, args),
+  };
+}
+
+/** Fills each place once, so that arguments cannot add further places. */
+function fillIn(
+  body: string,
+  inputs: readonly string[],
+  given: string | Readonly<Record<string, string>>,
+): string {
+  const isText = typeof given === "string";
+  const all = (isText ? given : inputs.map((name) => given[name] ?? "").join(" ")).trim();
+  const words = isText
+    ? [...all.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? c ?? "")
+    : inputs.map((name) => given[name] ?? "");
+  const values = new Map(
+    inputs.map((name, at) => [name, isText && inputs.length === 1 ? all : (words[at] ?? "")]),
+  );
+  // Some programs count arguments from 0, others from 1.
+  const start = /\$0(?!\d)/.test(body) ? 0 : 1;
+  let isUsed = false;
+  const filled = body.replaceAll(
+    ARGUMENT_PLACES,
+    (place, index?: string, number?: string, input?: string, name?: string) => {
+      const value =
+        index !== undefined
+          ? words[Number(index)]
+          : number !== undefined
+            ? words[Number(number) - start]
+            : (input ?? name) === undefined
+              ? all
+              : values.get(input ?? name ?? "");
+      // Any other `$name` belongs to the text.
+      if (name !== undefined && value === undefined) return place;
+      isUsed = true;
+      return value ?? "";
+    },
+  );
+  return isUsed || all === "" ? filled : `${filled}\n\nArguments: ${all}`;
+}
+
+const ARGUMENT_PLACES =
+  /\$ARGUMENTS\[(\d{1,3})\]|\$ARGUMENTS\b|\{\{\s{0,9}args\s{0,9}\}\}|\$(\d{1,2})(?!\d)|\$\{input:(\w{1,64})(?::[^}$]*)?\}|\$([A-Za-z_]\w{0,63})/g;

@@ -1,0 +1,98 @@
+/** Prompts: delegating a task, and the commands that a person starts. */
+import { type McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { orElse } from "../../core/errors.ts";
+import { shownName } from "../../core/text.ts";
+import type { Holder } from "../../runs/run.ts";
+import { demandScope } from "../../runs/scopes.ts";
+import type { ConnectionDeps, OfferedCommand } from "../contracts/deps.ts";
+
+const DELEGATE = {
+  name: "delegate",
+  title: "Delegate a task",
+  description: "Hands a task over to a deep agent with everything it needs.",
+};
+
+const Arguments = z.object({
+  task: z.string().describe("What the agent should achieve"),
+  context: z.string().optional().describe("Facts it cannot see: decisions, constraints, where to look"),
+  result: z.string().optional().describe("Form of the result, such as a report with file:line references"),
+});
+
+export function registerPrompts(mcp: McpServer, { commands, logger }: ConnectionDeps, holder: Holder): void {
+  const offered = async (): Promise<readonly OfferedCommand[]> => {
+    const isAllowed = orElse(() => (demandScope(holder, ["read"]), true), false);
+    const found = isAllowed
+      ? await commands?.(holder.principal).catch((error: unknown) =>
+          logger.warn("commands.not_read", { error }),
+        )
+      : [];
+    return (found ?? []).filter(({ name }) => name !== DELEGATE.name);
+  };
+  mcp.server.setRequestHandler("prompts/list", async () => ({
+    prompts: [
+      {
+        ...DELEGATE,
+        arguments: Object.entries(Arguments.shape).map(([name, field]) => ({
+          name,
+          description: field.description,
+          required: !field.safeParse(undefined).success,
+        })),
+      },
+      ...(await offered()).map(({ name, description, inputs, hint = "What the command is about" }) => ({
+        name,
+        description,
+        arguments: (inputs.length > 0 ? inputs : ["arguments"]).map((one) => ({
+          name: one,
+          description: hint,
+          required: false,
+        })),
+      })),
+    ],
+  }));
+  mcp.server.setRequestHandler("prompts/get", async ({ params: { name, arguments: given = {} } }) => {
+    if (name !== DELEGATE.name) {
+      const command = (await offered()).find((one) => one.name === name);
+      if (command === undefined)
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          `There is no prompt '${shownName(name)}'. prompts/list names all.`,
+        );
+      const task = command.fill(command.inputs.length > 0 ? given : (given["arguments"] ?? ""));
+      return answer(
+        command.description,
+        `Delegate this task with run_deep_agent, word for word:\n\n${task}\n\n${AFTERWARDS}`,
+      );
+    }
+    const read = Arguments.safeParse(given);
+    if (read.success) return answer("Delegate a task to a deep agent", delegation(read.data));
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      "The prompt delegate needs the argument task, a text.",
+    );
+  });
+}
+
+const delegation = ({ task, context, result }: z.output<typeof Arguments>): string =>
+  [
+    "Delegate this task with run_deep_agent.",
+    "",
+    `Task: ${task}`,
+    ...(context ? [`Context: ${context}`] : []),
+    ...(result ? [`Result: ${result}`] : []),
+    "",
+    "The agent sees the files under /workspace/ and its memories, but nothing of this conversation. Write the " +
+      "task argument so that it stands alone: the goal, the facts and constraints known here, what is out of " +
+      "scope, and the form of the result.",
+    AFTERWARDS,
+  ].join("\n");
+
+const AFTERWARDS =
+  "If you get a run_id instead of an answer, call check_deep_agent until the run has ended. When it waits " +
+  "for approval, tell me what it wants to do; I decide.\n" +
+  "Then report the outcome and name the files that changed.";
+
+const answer = (description: string, text: string) => ({
+  description,
+  messages: [{ role: "user" as const, content: { type: "text" as const, text } }],
+});
