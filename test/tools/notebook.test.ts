@@ -201,6 +201,13 @@ describe.each(BACKENDS)("a notebook over $name", ({ open }) => {
     ]);
   });
 
+  test("an output without text and pictures, as Plotly and widgets write it, is named", async () => {
+    const data = { "application/vnd.plotly.v1+json": { data: [1] }, "text/html": ["<div></div>"] };
+    const outputs = [{ output_type: "display_data", metadata: {}, data }];
+    const { lines } = await opened(notebook([code("fig.show()", { outputs })]));
+    expect(await lines()).toContain("<output: application/vnd.plotly.v1+json, 12 characters, not shown>");
+  });
+
   test("an error shows its trace, and odd outputs do no harm", async () => {
     const outputs = [
       {
