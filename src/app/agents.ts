@@ -8,6 +8,7 @@ import type { AgentFile, ToolOffer, ToolWishes } from "../agent/build/agent-file
 import { AGENT_FOLDERS, chooseTools, withTools } from "../agent/build/agent-files.ts";
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { changedTools } from "../agent/mcp-tools/changed-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { serverInstructions } from "../agent/mcp-tools/server-instructions.ts";
 import { CLIENT, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
@@ -283,6 +284,7 @@ async function withForeignTools(
     toolsOnDemand: { names: tools.map(({ name }) => name), tokens: own.tokens },
     middleware: [
       ...serverInstructions(instructions, tools),
+      ...(mcp === undefined ? [] : [changedTools(mcp)]),
       ...reportMissingTools({ problems, leftOut }, notes),
     ],
     interruptOn: gatesOf(tools),

@@ -145,6 +145,8 @@ function assemble(
   checkLimits(params.limits);
   const { hints } = params;
   const tools = collectTools(middleware, params);
+  for (const { followTools } of middleware)
+    followTools?.((tool) => !tools.has(tool.name) && tools.set(tool.name, tool).has(tool.name));
   const stated = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
   const builtIn = builtInChannels(role.nested, role.goal !== undefined);
   const channels: Record<string, BaseChannel> = Object.assign(

@@ -227,6 +227,8 @@ export interface Middleware {
   /** Channels of layers of this project, by name. */
   readonly channels?: Readonly<Record<string, LayerChannel>>;
   readonly tools?: readonly AgentTool[];
+  /** Gets a function that adds a tool to the agent from its next turn on; false: it has one of that name. */
+  readonly followTools?: (add: (tool: AgentTool) => boolean) => void;
   /** Returns undefined if the call may run unasked, as far as this layer is concerned. */
   readonly gate?: ToolGate;
   readonly beforeAgent?: Hook;

@@ -39,7 +39,7 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
   if (typeof name !== "string" || name === "")
     throw new ConfigurationError("INVALID_MIDDLEWARE", "Each middleware needs a name, unique in its agent.");
   const wrappers = ["wrapModelCall", "wrapCall", "wrapToolCall", "gate", "finishRequest"];
-  const fields = [...HOOKS, ...wrappers, "stateSchema", "contextSchema", "tools"];
+  const fields = [...HOOKS, ...wrappers, "stateSchema", "contextSchema", "tools", "followTools"];
   checkSpelling(`The middleware '${name}'`, Object.keys(input), fields);
   const hooks = Object.fromEntries(
     HOOKS.flatMap((name) => {
@@ -63,6 +63,7 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
     name,
     ...(source.stateSchema ? { stateSchema: source.stateSchema } : {}),
     ...(source.tools ? { tools: source.tools.map((tool) => toAgentTool(tool)) } : {}),
+    ...(source.followTools ? { followTools: source.followTools.bind(source) } : {}),
     ...(gate && {
       gate: (request: ToolCallRequest) =>
         hooked({ middleware: name, hook: "gate", runtime: request.runtime, log }, () =>

@@ -99,6 +99,8 @@ export class McpConnection {
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
   #hasNoise = false;
+  /** How often the server has said that its tools changed. */
+  toolChanges = 0;
   /** What the server says about its use; empty before it was reached. */
   instructions = "";
   readonly #pause: ReturnType<typeof retryPause>;
@@ -403,6 +405,7 @@ export class McpConnection {
         },
       },
     );
+    client.setNotificationHandler("notifications/tools/list_changed", () => void (this.toolChanges += 1));
     client.setRequestHandler("elicitation/create", ({ params }) => this.#elicit(params));
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no event listeners
     client.onclose = () => {

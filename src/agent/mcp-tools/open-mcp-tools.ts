@@ -41,6 +41,8 @@ export interface McpTools {
    * asked again after a pause; `isAskedFor`, by a person: at once. Never rejects.
    */
   forAgent(options?: { isAskedFor?: boolean }): Promise<McpToolSet>;
+  /** How often servers have said that their tools changed. */
+  changes(): number;
   states(): McpServerState[];
   /** Ends every connection and every process behind one. */
   close(): Promise<void>;
@@ -66,6 +68,7 @@ export function openMcpTools(
     return set;
   };
   return {
+    changes: () => connections.reduce((sum, { toolChanges }) => sum + toolChanges, 0),
     states: () =>
       connections.map((connection) => ({
         name: connection.name,

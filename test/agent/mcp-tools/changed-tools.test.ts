@@ -1,0 +1,81 @@
+/** Tools that a server unlocks while a run is at work: openai/codex#33266, bethington/ghidra-mcp#153, bifrost#6885. */
+import { MemorySaver } from "@langchain/langgraph";
+import { expect, it, onTestFinished } from "vitest";
+import { buildAgent } from "../../../src/agent/agent.ts";
+import { changedTools } from "../../../src/agent/mcp-tools/changed-tools.ts";
+import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
+import { silentLogger } from "../../../src/core/logger.ts";
+import { collect, paused, resumeAgentInput, toolMessages } from "../../support/run-agent.ts";
+import { scriptedSteps } from "../../support/scripted-model.ts";
+import { run } from "./connect-to.ts";
+
+/** Its call `enable` unlocks `issues`, which reads, and `close`, which does not; `lists` counts its lists. */
+const HUB = `
+  let open = false, lists = 0;
+  const out = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+  const tool = (name, readOnlyHint) => ({ name, inputSchema: { type: "object" }, annotations: { readOnlyHint } });
+  const answer = ({ id, method, params }) => {
+    const say = (text) => out({ id, result: { content: [{ type: "text", text }] } });
+    if (method === "initialize") return out({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo: { name: "hub", version: "1" } } });
+    if (method === "tools/list") {
+      lists += 1;
+      return out({ id, result: { tools: [tool("enable", true), ...(open ? [tool("issues", true), tool("close", false)] : [])] } });
+    }
+    if (method !== "tools/call") return;
+    if (params.name !== "enable") return say(params.name + " after " + lists + " lists");
+    open = true;
+    say("enabled");
+    for (let times = 0; times < 50; times += 1) out({ method: "notifications/tools/list_changed" });
+  };
+  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));
+`;
+
+async function hubAgent(...calls: string[]) {
+  const config = {
+    ...run({ command: process.execPath, args: ["-e", HUB] }),
+    approve: "writes",
+  } as McpServerConfig;
+  const mcp = openMcpTools(
+    { hub: config },
+    { env: { PATH: process.env["PATH"] }, version: "0", log: silentLogger },
+  );
+  onTestFinished(() => mcp.close());
+  const { tools } = await mcp.forAgent();
+  const replies = calls.map((name) => ({ toolCalls: [{ name: `hub__${name}`, args: {} }] }));
+  const model = scriptedSteps([...replies, { text: "end" }]);
+  const middleware = [changedTools(mcp)];
+  return { model, agent: buildAgent({ model, tools, middleware, checkpointer: new MemorySaver() }) };
+}
+
+it("are offered and work in the same run, and the server is asked once a turn for all that it said", async () => {
+  const { agent, model } = await hubAgent("enable", "issues", "issues");
+  await collect(agent, { kind: "task", task: "go" });
+  const texts = (await toolMessages(agent)).map(({ text }) => text);
+  // Its notifications may come in two turns.
+  const issues = expect.stringMatching(/^issues after [23] lists$/);
+  expect(texts).toEqual(["enabled", issues, issues]);
+  const offered = model.requests.map(({ tools }) => tools.filter((name) => name.startsWith("hub__")));
+  const all = ["hub__enable", "hub__issues", "hub__close"];
+  expect(offered).toEqual([["hub__enable"], all, all, all]);
+});
+
+it("are approved by a person like tools that were there from the beginning", async () => {
+  const { agent } = await hubAgent("enable", "close");
+  const [request] = paused(await collect(agent, { kind: "task", task: "go" }));
+  expect(request?.request.actionRequests).toMatchObject([{ name: "hub__close" }]);
+  expect((await toolMessages(agent)).map(({ text }) => text)).not.toContain(
+    expect.stringContaining("close after"),
+  );
+  await collect(agent, resumeAgentInput({ [request?.id ?? ""]: { decisions: [{ type: "approve" }] } }));
+  expect((await toolMessages(agent)).map(({ text }) => text)).toEqual([
+    "enabled",
+    expect.stringMatching(/^close after [23] lists$/),
+  ]);
+});
+
+it("a call of a tool that was never unlocked names those that there are", async () => {
+  const { agent } = await hubAgent("issues");
+  await collect(agent, { kind: "task", task: "go" });
+  expect((await toolMessages(agent))[0]?.text).toContain("hub__issues is not a valid tool");
+});
