@@ -4,6 +4,7 @@ import { isAbortError, isTransient } from "../../core/errors.ts";
 import { toolParameters, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview, resolveDestination } from "../../tools/call-preview.ts";
 import type { ToolSpec } from "../../tools/tool.ts";
+import { offeredFunction } from "./offered-call.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
 
 export function specTool(spec: ToolSpec): AgentTool {
@@ -11,7 +12,7 @@ export function specTool(spec: ToolSpec): AgentTool {
     name: spec.name,
     description: spec.description,
     schema: toolParameters(spec.schema),
-    func: () => Promise.reject(new Error(`${spec.name} runs inside a deep agent only`)),
+    func: offeredFunction(spec.name),
   });
   return {
     name: spec.name,

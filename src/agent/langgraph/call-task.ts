@@ -11,6 +11,7 @@ import type { Meter } from "../budget/meter.ts";
 import type { CallStep } from "../calls/call-step.ts";
 import { noEffects } from "../calls/effects.ts";
 import { type Governed, govern } from "../calls/govern.ts";
+import { governWithOffered } from "../calls/offered-call.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
 import { replyWith } from "../messages/messages.ts";
@@ -55,7 +56,7 @@ export function createToolNode(
       if (!made) throw new Error(`tool call ${callId} is not in the thread`);
       const { id: messageId = "", tool_calls: reply = [] } = made.reply;
       const step = await callStep(definition, { messageId, callId, reply }, state, config);
-      const governed = await govern(made.call, step);
+      const governed = await governWithOffered(made.call, step, config);
       if (governed.kind === "waits") throw governed.pause;
       return updateOf(governed, step.meter, state.messages);
     });

@@ -7,6 +7,7 @@ import { argumentsPreview } from "../../tools/call-preview.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
 import { mendedArguments } from "../../tools/mend-arguments.ts";
 import { type ContentBlock, type ToolResult, toolError } from "../../tools/tool.ts";
+import { offeredFunction } from "../calls/offered-call.ts";
 import type { AgentTool, CallScope } from "../contracts/middleware.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult, TheirTask } from "./answers.ts";
@@ -41,8 +42,7 @@ interface ServerTool extends Pick<AgentTool, "name" | "kind"> {
 }
 
 export function serverTool({ name, kind, summary, problem, run, ...told }: ServerTool): AgentTool {
-  const func = (): Promise<never> => Promise.reject(new Error(`${name} runs inside a deep agent only`));
-  const offered = new DynamicStructuredTool({ name, ...told, func });
+  const offered = new DynamicStructuredTool({ name, ...told, func: offeredFunction(name) });
   return {
     name,
     kind,
