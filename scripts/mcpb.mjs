@@ -67,9 +67,9 @@ function bundleManifest({ repository, homepage, author }, manifest, settings) {
       entry_point: "dist/bin/deepagent-mcp.js",
       mcp_config: {
         command: "node",
-        args: ["${__dirname}/dist/bin/deepagent-mcp.js", "serve"],
+        // In `env`, Claude Desktop makes `a$b` of a folder named `a$$b`.
+        args: ["${__dirname}/dist/bin/deepagent-mcp.js", "serve", "--workspace", value("workspace")],
         env: {
-          DEEPAGENT_WORKSPACE: value("workspace"),
           DEEPAGENT_MODEL: value("model"),
           ANTHROPIC_API_KEY: value("anthropic_api_key"),
           OPENAI_API_KEY: value("openai_api_key"),

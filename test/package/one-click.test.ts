@@ -54,7 +54,10 @@ describe("the bundle", () => {
         );
     const { command, args, env } = server.mcp_config;
     expect(command).toBe("node");
-    const assigned = Object.entries(env).map(([name, value]) => `${name}=${filled(value)}`);
+    // Replaced by a text, `$$` becomes `$`, as in Claude Desktop.
+    const assigned = Object.entries(env).map(
+      ([name, value]) => `${name}=${value.replaceAll(/^.*$/g, filled(value))}`,
+    );
     return { words: [process.execPath, ...args.map(filled)], env: assigned };
   }
 
@@ -63,12 +66,13 @@ describe("the bundle", () => {
     const modules = join(bundle, "node_modules");
     for (const name of hasNodeSqlite() ? [] : ["better-sqlite3", "bindings", "file-uri-to-path"])
       symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
-    const workspace = join(folder, "my work");
+    const workspace = join(folder, "my $$ work");
     mkdirSync(workspace, { recursive: true });
     const { words, env } = startOf(bundle, { workspace, model: "offline" });
     const data = `DEEPAGENT_DATA_DIR=${mkdtempSync(join(folder, "data-"))}`;
     const client = await connect(stdioCommand(["env", "-i", data, ...env, ...words], {}), "v2-modern");
     expect((await client.call("run_deep_agent", { task: "Say hello" })).text).toContain("completed");
+    expect(words.slice(-2)).toEqual(["--workspace", workspace]);
   }
 
   it("has only what the server needs, and its command starts with an empty environment", async () => {
