@@ -10,8 +10,6 @@ import { type SchedulesContext, newRun, startProblem } from "./schedules.ts";
 import type { RunServiceOptions } from "./service.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
-/** An occurrence that starts no later than this was not missed. */
-const ON_TIME_MS = 60_000;
 /** Pause before another look at schedules that could not continue. */
 const AGAIN_MS = 30_000;
 /** Pause between two looks because of changes by other processes. */
@@ -27,7 +25,8 @@ export function stepOf(schedule: Schedule, now: number): Step | undefined {
   const start = found.slice(0, wanted).at(-1) ?? dueAt;
   const last = (time: number): number | undefined => lastTimes(schedule, time - 1, 1)[0];
   const range = (from: number, to: number): Occurrences => ({ from, to, before: last(from) });
-  if (catchUp === "skip" && now - start > ON_TIME_MS)
+  // An occurrence that starts within a minute was not missed.
+  if (catchUp === "skip" && now - start > 60_000)
     return { skipped: range(dueAt, start), dueAt: nextTime(schedule, now) };
   const older = start > dueAt ? range(dueAt, Math.max(dueAt, last(start) ?? dueAt)) : undefined;
   return { ...defined({ skipped: older }), start: range(start, start), dueAt: nextTime(schedule, start) };

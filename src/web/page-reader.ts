@@ -82,7 +82,7 @@ export class PageReader {
         );
         const { forward, ...page } = await this.#readPage(at, incoming, signal);
         // Some pages only forward to another. Others reload themselves, or show a text first.
-        const to = page.text.length < FORWARDING ? parsedUrl(forward ?? "") : undefined;
+        const to = page.text.length < 1000 ? parsedUrl(forward ?? "") : undefined;
         if (to) to.hash = "";
         if (!to || to.href === at.href || forwards === this.#limits.redirects)
           return { url: at.href, retrieved: this.#clock(), ...page };
@@ -206,8 +206,6 @@ const FAILURES: Readonly<Record<number, string>> = {
   451: "does not show this page for legal reasons",
 };
 
-/** Characters of a page that only forwards its readers. */
-const FORWARDING = 1000;
 /** Bounds of the page that comes with a failure: characters that are read, and that are shown. */
 const MAX_FAILURE_BYTES = 256 * 1024;
 const FAILURE_SHOWN = 4000;

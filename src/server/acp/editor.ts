@@ -18,7 +18,6 @@ import { isRecord } from "../../core/unknown.ts";
 
 /** Sessions in one answer. */
 const LISTED = 50;
-const MAX_TITLE = 120;
 
 export interface EditorDeps {
   version: string;
@@ -187,7 +186,7 @@ class EditorServer {
     const sessions = newest.flat().flatMap((run) => {
       const folder = folderOf(run);
       if (folder === undefined || (typeof cwd === "string" && cwd !== folder)) return [];
-      const title = oneLine(displayText(nameOf(run)), MAX_TITLE);
+      const title = oneLine(displayText(nameOf(run)), 120);
       return [{ sessionId: run.threadId, cwd: folder, title, updatedAt: isoTime(run.updatedAt) }];
     });
     const last = found.length > LISTED ? shown.at(-1)?.id : undefined;

@@ -219,16 +219,7 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-const EXPIRY_INTERVAL_MS = 60_000;
-/** Shorter than a session has to be idle to make room for another. */
-const USE_INTERVAL_MS = 15_000;
-/** A token may be long; see `auth.ts`. */
-const MAX_HEADER_BYTES = 32_768;
 const RATES_INTERVAL_MS = 1000;
-/** After how long an unused session ends, in milliseconds. */
-const SESSION_IDLE_MS = 30 * 60_000;
-const TOKEN_EXPIRY_INTERVAL_MS = 1000;
-const CLOSE_GRACE_MS = 300;
 /**
  * Serves MCP over Streamable HTTP on one endpoint, `/mcp`: 2026-07-28 requests without state, 2025-era
  * clients with sessions. Without an authenticator it listens on this machine only, and everyone who
@@ -261,11 +252,12 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   });
   const recheck = async (): Promise<void> => endpoint.open?.recheck();
   const stopTimers = startTimers(logger, [
-    [EXPIRY_INTERVAL_MS, () => endpoint.sessions.expire()],
-    [USE_INTERVAL_MS, () => endpoint.sessions.tellUse()],
+    [60_000, () => endpoint.sessions.expire()],
+    // Shorter than a session has to be idle to make room for another.
+    [15_000, () => endpoint.sessions.tellUse()],
     [RATES_INTERVAL_MS, () => endpoint.rateLimit.tell()],
     [RATES_INTERVAL_MS, () => endpoint.refusalLimit.tell()],
-    [TOKEN_EXPIRY_INTERVAL_MS, () => endpoint.open?.expire()],
+    [1000, () => endpoint.open?.expire()],
     [HELD_MS, recheck],
   ]);
 
@@ -283,7 +275,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       await Promise.all([endpoint.stateless.close(), endpoint.sessions.close()]);
       // Answers may still be on their way out; afterwards their connections are idle.
       const idle = setInterval(() => server.closeIdleConnections(), 10);
-      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+      const cut = setTimeout(() => server.closeAllConnections(), 300);
       await closed;
       clearInterval(idle);
       clearTimeout(cut);
@@ -326,7 +318,8 @@ const serverLimits = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
   connectionsCheckingInterval: Math.min(5000, receiveMs),
   // Longer than proxies keep theirs, so that none sends a request into a connection that is being closed.
   keepAliveTimeout: 75_000,
-  maxHeaderSize: MAX_HEADER_BYTES,
+  // A token may be long; see `auth.ts`.
+  maxHeaderSize: 32_768,
 });
 
 /** Starts the periodic chores of a server, which do not keep the process alive; returns a function to stop them. */
@@ -359,7 +352,7 @@ function createEndpoint(options: HttpOptions) {
     clock: elapsed,
     limit: options.sessions ?? 200,
     limitPerOwner: options.sessionsPerPrincipal ?? 100,
-    idleMs: SESSION_IDLE_MS,
+    idleMs: 30 * 60_000,
     keepAliveMs,
   });
   const { statistics, assertReady, readMs } = options;

@@ -7,8 +7,6 @@ import { allows } from "../../runs/scopes.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 import { hasMethod, sendError } from "./request.ts";
 
-/** Lifetime of an answer of `/readyz`, in ms. */
-const READY_MS = 1000;
 export interface OperationsOptions {
   /** Absent: there are no numbers of runs. */
   statistics: (() => Promise<RunStatistics>) | undefined;
@@ -82,7 +80,7 @@ export class Operations {
     const { clock, assertReady, logger } = this.#options;
     const now = clock();
     // Caches the answer briefly, because anyone may ask as often as they like.
-    if (this.#asked === undefined || now - this.#asked.at >= READY_MS) {
+    if (this.#asked === undefined || now - this.#asked.at >= 1000) {
       const checked = Promise.resolve(assertReady?.()).then(() => true);
       const ready = checked.catch((error: unknown) => {
         logger.warn("http.not_ready", { error });

@@ -20,9 +20,6 @@ export interface StatelessOptions {
   onerror: (error: Error) => void;
 }
 
-/** Principals whose handler is kept while none of their requests is open. */
-const KEPT_IDLE = 1000;
-
 interface Handler {
   serve: NodeMcpRequestHandler;
   close(): Promise<void>;
@@ -52,7 +49,8 @@ export class StatelessHandlers {
     response.once("close", () => {
       handler.open -= 1;
       for (const [idle, one] of this.#handlers) {
-        if (this.#handlers.size <= KEPT_IDLE) return;
+        // Keeps the handlers of some principals who have no open request.
+        if (this.#handlers.size <= 1000) return;
         if (one.open > 0) continue;
         this.#handlers.delete(idle);
         one.close().catch(this.#options.onerror);
@@ -129,9 +127,6 @@ interface Open {
   end(): void;
 }
 
-/** Tokens that an authorization server is asked about at a time. */
-const ASKED_AT_A_TIME = 16;
-
 /**
  * Responses that are open, with the tokens they were opened with. A stream ends when its token expires: the client
  * opens the next with a valid one and, in a session, gets the missed messages. A call that began in time is answered,
@@ -182,7 +177,7 @@ export class OpenResponses {
     const now = clock() / 1000;
     const current = [...this.#open].filter(({ expiresAt }) => expiresAt > now);
     const tokens = [...new Set(current.map((open) => open.authorization))];
-    await mapAtMost(ASKED_AT_A_TIME, tokens, async (authorization) => {
+    await mapAtMost(16, tokens, async (authorization) => {
       const outcome = await authenticator.authenticate(authorization, { mayAsk: true, maxAgeMs: 0 });
       if (!outcome.ok && !outcome.isFinal) return;
       const ended = current.filter(

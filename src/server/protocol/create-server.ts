@@ -28,8 +28,6 @@ const INSTRUCTIONS =
 /** ChatGPT and others look for the Events extension where its draft had it. */
 const DRAFT_EVENTS = { events: { listChanged: false } };
 
-const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
-
 /**
  * Makes server instances: one per stdio connection, per HTTP session and, in revisions without sessions, per
  * HTTP request. Cheap and without side effects: clients open connections only to probe.
@@ -61,7 +59,10 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           },
         },
         requestState: { verify: codec.verify },
-        cacheHints: { "tools/list": LISTS, "prompts/list": { ttlMs: 60_000, cacheScope: "private" } },
+        cacheHints: {
+          "tools/list": { ttlMs: 300_000, cacheScope: "public" },
+          "prompts/list": { ttlMs: 60_000, cacheScope: "private" },
+        },
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target
