@@ -193,10 +193,12 @@ export class ProcessGroup {
     const streams = [child.stdout, child.stderr, life];
     if (life) {
       const closed = new Promise<void>((resolve) => life.once("close", () => resolve()));
-      this.#life = closed.then(() => {
+      const isOver = async (): Promise<void> => {
+        await closed;
         this.#isLifeOver = true;
         this.forgetIfGone();
-      });
+      };
+      this.#life = isOver();
       if ("resume" in life) life.resume();
     }
     child.stdout?.on("data", (bytes: Buffer) => this.output.add("stdout", bytes));

@@ -136,10 +136,9 @@ class EditorServer {
     const session = this.#add(sessionId, opened, true);
     await session.replay(found.toReversed());
     if (newest.endedAt === undefined && !opened.worksOn(newest)) {
-      await this.#say(
-        sessionId,
-        "_This run was started with another kind of model (offline or a language model) and continues only with that one. Start the agent with it again, or cancel the run._",
-      );
+      const message =
+        "_This run was started with another kind of model (offline or a language model) and continues only with that one. Start the agent with it again, or cancel the run._";
+      await this.#say(sessionId, message);
     }
     await this.#showCommands(sessionId);
     return {};

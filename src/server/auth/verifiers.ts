@@ -184,10 +184,8 @@ export function introspectionSecret(
 ): string {
   const secret = env[name];
   if (secret) return secret;
-  throw new ConfigurationError(
-    "http_introspection_secret_missing",
-    `http.oauth.introspection needs the environment variable ${name}, which is not set.`,
-  );
+  const message = `http.oauth.introspection needs the environment variable ${name}, which is not set.`;
+  throw new ConfigurationError("http_introspection_secret_missing", message);
 }
 
 /** Verifies the tokens of an authorization server as it is configured: by asking it, or by its keys. */

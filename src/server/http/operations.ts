@@ -58,7 +58,7 @@ export class Operations {
       return sendError(response, 403, -32000, "Metrics need a token with the scope read");
     const { statistics, sessions } = this.#options;
     const { rss, heapUsed } = process.memoryUsage();
-    const startedAt = Date.now() / 1000 - process.uptime();
+    const begun = Date.now() / 1000 - process.uptime();
     const metrics = [
       ...(statistics === undefined ? [] : runMetrics(await statistics(), Date.now())),
       ...[this.requests, this.refusals, this.readersCut].map((counter) => counter.metric()),
@@ -66,11 +66,7 @@ export class Operations {
       // Named as Prometheus' own client libraries name them.
       gauge("process_resident_memory_bytes", "Resident memory size in bytes.", rss),
       gauge("nodejs_heap_size_used_bytes", "Process heap size used from Node.js in bytes.", heapUsed),
-      gauge(
-        "process_start_time_seconds",
-        "Start time of the process since unix epoch in seconds.",
-        startedAt,
-      ),
+      gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", begun),
     ];
     sendText(response, 200, metricsText(metrics), "text/plain; version=0.0.4; charset=utf-8");
   }

@@ -159,10 +159,9 @@ export function answerCors(
   }
   if (isAllowed) {
     response.setHeader("access-control-allow-methods", "GET, POST, DELETE");
-    response.setHeader(
-      "access-control-allow-headers",
-      "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
-    );
+    const headers =
+      "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name";
+    response.setHeader("access-control-allow-headers", headers);
     response.setHeader("access-control-max-age", 600);
   }
   response.writeHead(204).end();

@@ -74,7 +74,9 @@ export class StatelessHandlers {
           const answer = mcp.fetch(request, extra);
           const mayStream = request.headers.get("accept")?.includes("text/event-stream") === true;
           if (!mayStream || (await isDoneWithin(keepAliveMs, answer))) return answer;
-          return eventStream(lateEvents(answer, keepAliveMs));
+          return new Response(ReadableStream.from(lateEvents(answer, keepAliveMs)), {
+            headers: STREAM_HEADERS,
+          });
         },
       }),
       close: async () => {
@@ -86,14 +88,11 @@ export class StatelessHandlers {
   }
 }
 
-const eventStream = (parts: AsyncIterable<Uint8Array>): Response =>
-  new Response(ReadableStream.from(parts), {
-    headers: {
-      "content-type": "text/event-stream",
-      "cache-control": "no-cache, no-transform",
-      "x-accel-buffering": "no",
-    },
-  });
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
 
 /**
  * A call without a progress token has nothing to say until its answer, and proxies close connections that are silent

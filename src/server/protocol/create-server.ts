@@ -7,7 +7,6 @@ import { OpenRequests } from "../calls/open-requests.ts";
 import { eventAnswers, registerEvents } from "../events/events.ts";
 import { registerResources } from "../resources/index.ts";
 import { APPS_EXTENSION, EVENTS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
-import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
 import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
@@ -52,7 +51,8 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           resources: { subscribe: true, listChanged: true },
           ...DRAFT_EVENTS,
           extensions: {
-            ...SKILLS_EXTENSION,
+            // SEP-2640.
+            "io.modelcontextprotocol/skills": { directoryRead: true },
             [APPS_EXTENSION]: {},
             [EVENTS_EXTENSION]: { listChanged: false },
             ...(revision.tasks ? { [TASKS_EXTENSION]: {} } : {}),
