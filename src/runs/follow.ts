@@ -293,7 +293,7 @@ export async function* followStarts(
     while (!signal.aborted && !feed.closed) {
       await subscription.changed(signal);
       if ((await runs.list(principal, { limit: 1 }))[0]?.id === newest) continue;
-      // Of runs that started at one moment, announces the newest.
+      // Announces the newest of the runs that started at one moment.
       const started = await runs.list(principal, { limit: 50 });
       const known = started.findIndex(({ id }) => id === newest);
       newest = started[0]?.id;

@@ -49,7 +49,7 @@ export class StatelessHandlers {
     response.once("close", () => {
       handler.open -= 1;
       for (const [idle, one] of this.#handlers) {
-        // Keeps the handlers of some principals who have no open request.
+        // Keeps some handlers for which no request is open.
         if (this.#handlers.size <= 1000) return;
         if (one.open > 0) continue;
         this.#handlers.delete(idle);
