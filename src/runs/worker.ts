@@ -61,7 +61,7 @@ export class Worker {
   #claiming: Promise<void> = Promise.resolve();
   /** Does work outside of the call that led to it: an agent that starts a run in the background is not around it. */
   readonly #outside = AsyncResource.bind(<T>(work: () => T): T => work());
-  /** Number of the last turn each principal had. Forgotten principals are treated as new. */
+  /** Number of the last turn each principal had. The others count as not served yet. */
   readonly #turns = new NewestOf<number>(1000);
   #closed = false;
   #draining = false;
