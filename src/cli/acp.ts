@@ -36,7 +36,8 @@ export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCod
     tooLong: MESSAGE_TOO_LONG,
     problemOf: (line) => bytesShapeProblem(line),
     refuse: (id, message) => {
-      const error = { code: INVALID_REQUEST, message };
+      // Invalid request.
+      const error = { code: -32_600, message };
       stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error })}\n`);
     },
   });
@@ -50,5 +51,3 @@ export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCod
   await sendTraces(host.env);
   process.exit(0);
 }
-
-const INVALID_REQUEST = -32_600;

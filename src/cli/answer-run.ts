@@ -113,11 +113,10 @@ async function answerAll(
     const outcome = await local.runs.requests.answer(runId, given, "terminal");
     if (!outcome.ok) return complain(`${id}: ${displayText(outcome.message)}`);
     const words = oneLine(displayText(requestText(request)), 200);
+    const isLate = outcome.how === "told";
     if (outcome.how === "repeated") say(`${id}: ${alreadyAnswered(outcome.request)}`);
     else
-      say(
-        `${id} ${outcome.how === "told" ? "too late; the agent reads it as a message" : outcome.request.status}: ${words}`,
-      );
+      say(`${id} ${isLate ? "too late; the agent reads it as a message" : outcome.request.status}: ${words}`);
   }
   return say(howToResume(local, run));
 }

@@ -180,10 +180,8 @@ function openFile({ file: path }: FileClient, args: CommandArguments): ConfigFil
   const { project } = choosePlace(args);
   const outside = project === undefined ? undefined : file.outside(project);
   if (outside === undefined) return file;
-  throw new Refusal(
-    `${path} was left alone: a link leads from ${outside.path} to ${outside.place}, outside the project. Replace the link with a file or folder of the project, then run this again.`,
-    1,
-  );
+  const message = `${path} was left alone: a link leads from ${outside.path} to ${outside.place}, outside the project. Replace the link with a file or folder of the project, then run this again.`;
+  throw new Refusal(message, 1);
 }
 
 async function installInFile(
@@ -250,11 +248,8 @@ async function showCommand(
 }
 
 /** The environment that a client passes on: that of its shell, or only the variables that every program needs. */
-async function baseEnvironment(
-  { passesShell }: Client,
-  shell: NodeJS.ProcessEnv,
-): Promise<NodeJS.ProcessEnv> {
-  if (passesShell) return shell;
+async function baseEnvironment(client: Client, shell: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+  if (client.passesShell) return shell;
   const { getDefaultEnvironment } = await import("@modelcontextprotocol/client/stdio");
   return getDefaultEnvironment();
 }
@@ -279,23 +274,13 @@ async function check(
     complain(`${launch.command} cannot be started: ${errorMessage(error)}`),
   );
   if (code === 0) return say(`\nRestart ${client.title} to use it.`);
-  return complain(
-    `${client.title} is configured, but the server can't start a run yet. Fix the items above, then run install again with --workspace DIR, --model VALUE or --env KEY.`,
-  );
+  const message = `${client.title} is configured, but the server can't start a run yet. Fix the items above, then run install again with --workspace DIR, --model VALUE or --env KEY.`;
+  return complain(message);
 }
 
 /** Runs `work` on a client's file. A failure leaves the file unchanged and explains the next step. */
-async function changing(
-  { file }: FileClient,
-  instead: string,
-  work: () => Promise<ExitCode>,
-): Promise<ExitCode> {
-  try {
-    return await work();
-  } catch (error) {
-    return complain(`${file} was left alone: ${errorMessage(error)}. ${instead}`);
-  }
-}
+const changing = ({ file }: FileClient, instead: string, work: () => Promise<ExitCode>) =>
+  work().catch((error: unknown) => complain(`${file} was left alone: ${errorMessage(error)}. ${instead}`));
 
 /** The mark at the beginning of some files that were written on Windows. */
 const byteOrderMark = (text: string): string => (text.startsWith("\uFEFF") ? "\uFEFF" : "");

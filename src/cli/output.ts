@@ -22,8 +22,6 @@ export function complain(problems: string | readonly string[], code: 1 | 2 = 1):
 export function unknownAction(command: string, name: string, actions: readonly string[]): 1 | 2 {
   const meant = closestName(name, actions);
   const what = name === "" ? `${command} needs an action` : `${command} has no action "${oneLine(name, 80)}"`;
-  return complain(
-    `${what}${meant === undefined ? `: ${actions.join(", ")}` : `; did you mean ${meant}?`}`,
-    2,
-  );
+  const message = `${what}${meant === undefined ? `: ${actions.join(", ")}` : `; did you mean ${meant}?`}`;
+  return complain(message, 2);
 }

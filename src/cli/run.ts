@@ -129,11 +129,9 @@ const isOver = (run: Run, { runCommand }: LocalRuns): string =>
 async function start({ runs }: LocalRuns, request: StartRequest): Promise<string | undefined> {
   const started = await runs.control.start(request);
   if (started.ok) {
-    if (started.how === "told")
-      print(
-        `Run ${started.run.id} is working in this thread and reads this at its next step.\n${request.goal === undefined ? "" : "--goal was not used: it counts only for a run that begins.\n"}`,
-        process.stderr,
-      );
+    const unused = request.goal && "--goal was not used: it counts only for a run that begins.\n";
+    const told = `Run ${started.run.id} is working in this thread and reads this at its next step.\n${unused ?? ""}`;
+    if (started.how === "told") print(told, process.stderr);
     return started.run.id;
   }
   complain(started.message);
@@ -278,11 +276,8 @@ async function decide(
     for (const { id, status, preview } of view.requests.filter(isApproval)) {
       if (status !== "pending") continue;
       screen?.print(`${colors.yellow("✔ approved")} (${reason}): ${displayText(preview.summary)}`);
-      await runs.requests.answer(
-        view.run.id,
-        { requestId: id, answer: { type: "approve" } },
-        "terminal --yes",
-      );
+      const answer = { requestId: id, answer: { type: "approve" as const } };
+      await runs.requests.answer(view.run.id, answer, "terminal --yes");
     }
     if (!waitingIn(view).some(isQuestion)) return "continue";
     caller.call(whatWaits(view));
@@ -350,11 +345,8 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const ended = run.stopReason === undefined ? statusMark(run.status, colors) : colors.yellow("■");
   const mark = isWaiting ? colors.yellow("◌") : ended;
   const share = cached > 0 ? ` (${Math.round((100 * cached) / inputTokens)}% from the cache)` : "";
-  const figures = [
-    `${inputTokens} tokens in${share}, ${outputTokens} out`,
-    ...(cost === undefined ? [] : [cost]),
-  ];
-  parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : status} · ${figures.join(" · ")}`);
+  const figures = `${inputTokens} tokens in${share}, ${outputTokens} out${cost === undefined ? "" : ` · ${cost}`}`;
+  parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : status} · ${figures}`);
   const gap = costGap(models);
   if (gap !== undefined) parts.push(colors.dim(gap));
   return `\n${parts.join("\n\n")}\n`;

@@ -81,12 +81,11 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
 /** The flag with which an operator views the runs of all principals. */
 export const ALL = "all-principals";
 
-const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 
 /** The newest runs, one a line. */
 export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<ExitCode> {
-  const limit = flags["limit"] === undefined ? DEFAULT_LIMIT : Number(flags["limit"]);
+  const limit = flags["limit"] === undefined ? 20 : Number(flags["limit"]);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     return complain(`--limit must be a whole number from 1 to ${MAX_LIMIT}.`, 2);
   const isOfAll = flags[ALL] === true;

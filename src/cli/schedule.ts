@@ -128,16 +128,10 @@ async function add(
     return complain("Choose the folder that its runs work in with --workspace DIR.", 2);
   const given = parseChanges(flags);
   if (typeof given === "string") return complain(given, 2);
-  const added = await local.runs.schedules.add({
-    ...given,
-    isOperators: true,
-    task,
-    expression,
-    environment: environmentOf(
-      config,
-      modelChoice({ model: config.model, models: config.models, env: host.env, lendable: true }),
-    ),
-  });
+  const { model, models } = config;
+  const environment = environmentOf(config, modelChoice({ model, models, env: host.env, lendable: true }));
+  const request = { ...given, task, expression, environment };
+  const added = await local.runs.schedules.add({ ...request, isOperators: true });
   if (!added.ok) return complain(added.message, added.code === "invalid" ? 2 : 1);
   const { schedule } = added;
   if (flags["json"] === true) return sayNew(schedule);

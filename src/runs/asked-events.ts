@@ -56,13 +56,8 @@ export function answeredEntry(
     return { kind: "approval_decided", agent, data };
   }
   const said = answer && answerText(answer);
-  const data = {
-    questionId: id,
-    kind: request.kind,
-    outcome: journalOutcome(answer),
-    by,
-    ...defined({ answer: said && oneLine(said, TEXT) }),
-  };
+  const words = defined({ answer: said && oneLine(said, TEXT) });
+  const data = { questionId: id, kind: request.kind, outcome: journalOutcome(answer), by, ...words };
   return { kind: "question_answered", agent, data };
 }
 

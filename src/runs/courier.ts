@@ -15,16 +15,12 @@ export interface Channel extends NewsRule {
 const MINUTE = 60_000;
 /** Pauses after failed attempts: about a day in all. */
 const PAUSES_MS = [5, 30, 120, 600, 1800, 7200, 21_600, 54_000].map((seconds) => seconds * 1000);
-/** Longest pause that a receiver can ask for. */
-const LONGEST_MS = 24 * 60 * MINUTE;
 /** An attempt takes no longer. */
 const ATTEMPT_MS = 30_000;
 /** From then on another server makes the attempt again. */
 const CLAIM_MS = 2 * ATTEMPT_MS;
 /** Longest pause of a receiver that nobody answers for: it may be back, and a new message finds that out. */
 const RECEIVER_MS = MINUTE;
-/** Factor of the time between two looks while nobody is to be sent anything. */
-const RARELY = 10;
 const PROBLEM = 300;
 
 export interface CourierOptions {
@@ -52,7 +48,8 @@ export function settledBy(
   const problem = oneLine(result.problem, PROBLEM);
   const pause = PAUSES_MS[attempts - 1];
   if (isFinal || pause === undefined) return { kind: "dead", now, problem };
-  const wait = Math.max(spread(pause, random), Math.min(afterMs, LONGEST_MS));
+  // A receiver can ask for a day at most.
+  const wait = Math.max(spread(pause, random), Math.min(afterMs, 24 * 60 * MINUTE));
   return { kind: "again", dueAt: now + wait, problem };
 }
 
@@ -123,7 +120,7 @@ export class Courier {
       // Otherwise only other servers could leave messages behind, by subscriptions that this one has not seen.
       const hasReceivers =
         this.#channels.size + this.#lanes.size > 0 || (await news.hasSubscriptions(clock()));
-      if (!hasReceivers) wait *= RARELY;
+      if (!hasReceivers) wait *= 10;
     } catch (error) {
       warnUnlessLocked(log, "news.look_failed", { error });
     }

@@ -255,8 +255,6 @@ export type JournalledEvent = Exclude<
 
 /** Longest text of an event, in characters. */
 export const TEXT = 2000;
-const DIFF = 16_000;
-const TODOS = 100;
 
 /** Long values of agent events as the journal has them, by the names of their fields. */
 const SHORTENED: Readonly<Record<string, (value: string) => string>> = {
@@ -265,13 +263,13 @@ const SHORTENED: Readonly<Record<string, (value: string) => string>> = {
   description: (text) => cutMiddle(text, TEXT),
   report: (text) => cutMiddle(text, TEXT),
   text: (text) => cutMiddle(text, TEXT),
-  diff: (diff) => cutDiff(diff, DIFF),
+  diff: (diff) => cutDiff(diff, 16_000),
 };
 
 /** The fields of an event that its kind has in the journal. */
 function storedData(event: JournalledEvent): object {
   if (event.kind === "todos") {
-    const todos = event.todos.slice(0, TODOS);
+    const todos = event.todos.slice(0, 100);
     return { todos: todos.map(({ content, status }) => ({ content: oneLine(content, LINE), status })) };
   }
   const fields = Object.keys(EVENTS[event.kind].data.shape).map((name): [string, unknown] => {

@@ -36,17 +36,14 @@ export interface Execution {
   failure?: unknown;
 }
 
-/** Pause between two attempts to continue when storage fails, in ms; each pause is twice the one before. */
-const FIRST_WAIT_MS = 250;
-const LONGEST_WAIT_MS = 30_000;
-
 /**
  * Works on a claimed run until it ends, waits for people or is interrupted. Never throws: a failure ends the run,
  * unless it waits for storage that may recover. Returns false if the end could not be stored.
  */
 export async function execute(execution: Execution, context: ExecutionContext): Promise<boolean> {
   let trouble: StorageError | undefined;
-  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+  // Each pause before another attempt is twice the one before, up to half a minute.
+  for (let wait = 250; ; wait = Math.min(wait * 2, 30_000)) {
     try {
       await converse(execution, context, trouble);
       return true;
@@ -273,16 +270,10 @@ function toFailure(thrown: unknown, run: Run, { newId, log }: ExecutionContext):
     return { reason: "storage", message: thrown.message };
   }
   const reference = newId("evt");
-  log.error("run.unexpected_error", {
-    runId: run.id,
-    reference,
-    message: errorMessage(thrown),
-    error: thrown,
-  });
-  return {
-    reason: "internal",
-    message: `An unexpected error ended the run; the server's log has details under ${reference}.`,
-  };
+  const facts = { runId: run.id, reference, message: errorMessage(thrown), error: thrown };
+  log.error("run.unexpected_error", facts);
+  const message = `An unexpected error ended the run; the server's log has details under ${reference}.`;
+  return { reason: "internal", message };
 }
 
 /** Time in which events gather that nothing waits for, in ms: those of a quick call are stored together. */

@@ -214,9 +214,6 @@ class Tail {
   }
 }
 
-/** Maximum number of runs announced that started at one moment: the newest of them. */
-const STARTED_AT_ONCE = 50;
-
 /**
  * `after`: the number of the newest event that is known. Default 0. `text`: the newest text whose beginning is known,
  * if texts are followed as well.
@@ -296,7 +293,8 @@ export async function* followStarts(
     while (!signal.aborted && !feed.closed) {
       await subscription.changed(signal);
       if ((await runs.list(principal, { limit: 1 }))[0]?.id === newest) continue;
-      const started = await runs.list(principal, { limit: STARTED_AT_ONCE });
+      // Announces the newest of the runs that started at one moment.
+      const started = await runs.list(principal, { limit: 50 });
       const known = started.findIndex(({ id }) => id === newest);
       newest = started[0]?.id;
       yield* started.slice(0, known === -1 ? started.length : known).toReversed();

@@ -16,8 +16,6 @@ type KeptText = Omit<LiveText, "kind"> & { isTold: boolean };
 
 /** Texts of a run that are kept for slow followers. */
 const KEPT = 4;
-/** Parts that arrive within this time are one step for followers, in ms. */
-const STEP_MS = 30;
 
 export class LiveTexts {
   readonly #feed: Pick<ChangeFeed, "notifyText">;
@@ -45,7 +43,8 @@ export class LiveTexts {
         if (last !== undefined && (text !== "" || last.text === "")) last.text = text;
         else texts.push({ id: `${runId}:${claim}.${(this.#count += 1)}`, text, isTold: false });
         if (texts.length > KEPT) texts.shift();
-        if (text !== "") step ??= setTimeout(notify, STEP_MS).unref();
+        // Parts that arrive within this time are one step for followers.
+        if (text !== "") step ??= setTimeout(notify, 30).unref();
       },
       /** The journal has the event of a model call, with this beginning of its text. */
       told: (beginning: string): void => {

@@ -2,7 +2,7 @@
 import { defined } from "../core/defined.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import { cutMiddle, headOf } from "../core/text.ts";
-import type { Answer, Question, ReviewChoice } from "../tools/request.ts";
+import type { Question, ReviewChoice } from "../tools/request.ts";
 import { entryOf } from "./events.ts";
 import type { RunContext } from "./context.ts";
 import type { Delivered, Lease, RunInbox, RunResult } from "./ports.ts";
@@ -13,11 +13,6 @@ import { problemOf } from "./review-events.ts";
 import { type Run, isCut, isFinal } from "./run.ts";
 
 type ReviewContext = Pick<RunContext, "runs" | "work" | "clock" | "newId" | "proposals" | "log">;
-
-/** Longest diff that stands in the question itself. */
-const MOST_DIFF = 12_000;
-/** Longest report to the agent. */
-const MOST_TOLD = 20_000;
 
 /** Returns whether the run waits without a lease, continues with a report to its agent, or may end. */
 export async function reviewAtEnd(
@@ -36,7 +31,9 @@ export async function reviewAtEnd(
   let note: string | undefined;
   if (answered !== undefined) {
     const { id, files, answer, decidedBy: by = "" } = answered;
-    const choice = readReviewChoice(answer);
+    // Declining applies nothing; the person's text is for the agent.
+    const message = answer?.type === "decline" ? answer.message : undefined;
+    const choice = answer?.type === "review" ? answer.choice : { apply: {}, ...defined({ message }) };
     const shown = shownIn(files, choice);
     const outcome = await proposals.review(run, choice, { id, by, shown }, fence);
     const told = outcome.kind === "done" ? reviewMessage(outcome.record) : undefined;
@@ -85,19 +82,13 @@ export const shownIn = (
   { shown }: ReviewChoice,
 ): Record<string, string> => ({ ...versionsOf(files), ...shown });
 
-/** Declining applies nothing; the person's text is for the agent. */
-function readReviewChoice(answer: Answer | undefined): ReviewChoice {
-  if (answer?.type === "review") return answer.choice;
-  const message = answer?.type === "decline" ? answer.message : undefined;
-  return message === undefined ? { apply: {} } : { apply: {}, message };
-}
-
 export function questionOf(
   { files, more, isRepository, commits }: ProposedChange,
   note?: string,
 ): Extract<Question, { kind: "review" }> {
   const diff = files.flatMap(({ places }) => places.map(({ diff }) => diff)).join("\n");
-  const isWhole = more === 0 && files.every(isShown) && diff.length <= MOST_DIFF;
+  // A longer diff does not stand in the question itself.
+  const isWhole = more === 0 && files.every(isShown) && diff.length <= 12_000;
   return {
     kind: "review",
     files: files.map((file) => {
@@ -143,5 +134,5 @@ function reviewMessage(record: ReviewRecord): string | undefined {
     ),
     ...(message === undefined ? [] : [`The person says: ${message}`]),
   ];
-  return cutMiddle(said.join("\n"), MOST_TOLD);
+  return cutMiddle(said.join("\n"), 20_000);
 }

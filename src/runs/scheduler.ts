@@ -10,13 +10,6 @@ import { type SchedulesContext, newRun, startProblem } from "./schedules.ts";
 import type { RunServiceOptions } from "./service.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
-/** An occurrence that starts no later than this was not missed. */
-const ON_TIME_MS = 60_000;
-/** Pause before another look at schedules that could not continue. */
-const AGAIN_MS = 30_000;
-/** Pause between two looks because of changes by other processes. */
-const REVIEW_MS = 10_000;
-
 /** The next change of a schedule; `undefined`: it is not due. */
 export function stepOf(schedule: Schedule, now: number): Step | undefined {
   const { dueAt, catchUp, catchUpLimit } = schedule;
@@ -27,7 +20,8 @@ export function stepOf(schedule: Schedule, now: number): Step | undefined {
   const start = found.slice(0, wanted).at(-1) ?? dueAt;
   const last = (time: number): number | undefined => lastTimes(schedule, time - 1, 1)[0];
   const range = (from: number, to: number): Occurrences => ({ from, to, before: last(from) });
-  if (catchUp === "skip" && now - start > ON_TIME_MS)
+  // An occurrence that starts within a minute was not missed.
+  if (catchUp === "skip" && now - start > 60_000)
     return { skipped: range(dueAt, start), dueAt: nextTime(schedule, now) };
   const older = start > dueAt ? range(dueAt, Math.max(dueAt, last(start) ?? dueAt)) : undefined;
   return { ...defined({ skipped: older }), start: range(start, start), dueAt: nextTime(schedule, start) };
@@ -92,7 +86,7 @@ export class Scheduler {
   /** After another process wrote: looks soon, but not each time. */
   review(): void {
     if (this.#isClosed || this.#review !== undefined) return;
-    const pause = Math.min(REVIEW_MS, this.#options.checkMs);
+    const pause = Math.min(10_000, this.#options.checkMs);
     const wait = Math.max(0, this.#lookedAt + pause - monotonicClock());
     this.#review = setTimeout(() => void this.look(), wait).unref();
   }
@@ -107,11 +101,7 @@ export class Scheduler {
   #wait(next: number | undefined, isBlocked: boolean): void {
     if (this.#isClosed || (next === undefined && !isBlocked)) return;
     const { clock, checkMs } = this.#options;
-    const wait = Math.min(
-      Math.max((next ?? Infinity) - clock(), 0),
-      checkMs,
-      isBlocked ? AGAIN_MS : Infinity,
-    );
+    const wait = Math.min(Math.max((next ?? Infinity) - clock(), 0), checkMs, isBlocked ? 30_000 : Infinity);
     const isDue = (): boolean => isBlocked || (next !== undefined && clock() >= next);
     this.#timer = setTimeout(() => (isDue() ? void this.look() : this.#wait(next, isBlocked)), wait).unref();
   }
@@ -130,10 +120,8 @@ export class Scheduler {
       times.push(await this.#startRuns(schedule).catch(failed));
     }
     const known = [next, ...times].filter((time) => time !== undefined);
-    return {
-      next: known.length === 0 ? undefined : Math.min(...known),
-      isBlocked: times.includes(undefined),
-    };
+    const first = known.length === 0 ? undefined : Math.min(...known);
+    return { next: first, isBlocked: times.includes(undefined) };
   }
 
   /** Starts the due runs of a schedule, and returns its next due time, or undefined if it could not continue. */

@@ -25,8 +25,6 @@ import { tooManyOpen } from "./start.ts";
 /** Schedules of one principal. */
 const MAX_SCHEDULES = 100;
 const MAX_CATCH_UP = 100;
-/** Characters of a task that become the name of its schedule. */
-const MAX_DEFAULT_NAME = 60;
 
 export type SchedulesContext = Pick<
   RunContext,
@@ -105,7 +103,7 @@ function readChoices(
     return invalid("catchUp", `Missed runs can be caught up on as ${CATCH_UP.join(", ")}.`);
   if (!Number.isInteger(catchUpLimit) || catchUpLimit < 1 || catchUpLimit > MAX_CATCH_UP)
     return invalid("catchUpLimit", `The limit must be a whole number from 1 to ${MAX_CATCH_UP}.`);
-  const name = oneLine(wellFormed(given.name), MAX_NAME).trim() || oneLine(task, MAX_DEFAULT_NAME);
+  const name = oneLine(wellFormed(given.name), MAX_NAME).trim() || oneLine(task, 60);
   const chosen = { task, name, ...read.rule, catchUp, catchUpLimit, overlap, ...runChoices(given) };
   return { ok: true, chosen };
 }

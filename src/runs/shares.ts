@@ -40,8 +40,6 @@ export interface SharedRun extends Pick<Access, "id" | "principal" | "expiresAt"
   opened: number;
 }
 
-/** Longest lifetime of a link. */
-const MAX_SHARE_MS = 7 * 86_400_000;
 /** Most links to one run at a time. */
 export const MAX_SHARES = 20;
 
@@ -71,7 +69,8 @@ export async function share(
 ): Promise<ShareOutcome> {
   const now = clock();
   const { until = Infinity, ...by }: Partial<MadeWith> = madeWith ?? {};
-  const expiresAt = Math.min(now + Math.min(milliseconds, MAX_SHARE_MS), until);
+  // A link lives for a week at most.
+  const expiresAt = Math.min(now + Math.min(milliseconds, 7 * 86_400_000), until);
   // Whoever has the id and no signature of it opens nothing; all the same it cannot be guessed.
   const id = randomBytes(16).toString("base64url");
   const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0, ...by };

@@ -9,14 +9,11 @@ import type { Readiness, RunPoint, StartOutcome, TellOutcome, TellRequest } from
 
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
-/** Without checkpoints there is nothing to begin another thread from. */
-type ThreadContext = Pick<RunContext, "runs" | "checkpoints">;
-
 /** Oldest first. */
 export async function pointsOfThread(
   principal: Principal,
   threadId: string,
-  { runs, checkpoints }: ThreadContext,
+  { runs, checkpoints }: Pick<RunContext, "runs" | "checkpoints">,
 ): Promise<RunPoint[]> {
   const points: RunPoint[] = [];
   let runId: string | undefined;
@@ -97,8 +94,10 @@ export async function tell(
   }
 }
 
-type StartContext = ThreadContext &
-  Pick<RunContext, "environment" | "openRuns" | "preflight" | "choices" | "newId" | "clock">;
+type StartContext = Pick<
+  RunContext,
+  "runs" | "checkpoints" | "environment" | "openRuns" | "preflight" | "choices" | "newId" | "clock"
+>;
 
 export const SHUTTING_DOWN: StartOutcome = {
   ok: false,

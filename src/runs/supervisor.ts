@@ -41,11 +41,12 @@ class Supervisor implements RunService {
       deadlineMs: options.approvalDeadlineMs,
       questionDeadlineMs: options.questionDeadlineMs,
     });
+    const feed = this.#feed;
     const storage = { runs, read: runs.read, schedules: runs.schedules, work, checkpoints, proposals };
     this.#options = options;
     this.#context = {
       ...storage,
-      feed: this.#feed,
+      feed,
       log,
       environment,
       openRuns,
@@ -56,7 +57,6 @@ class Supervisor implements RunService {
       agentFor: (run) => options.agentFor(run, NO_LENDER),
       underLease: (...args) => this.#worker.underLease(...args),
     };
-    const feed = this.#feed;
     this.as = bindRuns(
       runGroups({
         ...this.#context,
@@ -70,7 +70,19 @@ class Supervisor implements RunService {
       }),
     );
     this.#worker = this.#newWorker();
-    this.#changes = runs.watch(this.#listener(), pollMs);
+    const listener: RunListener = {
+      changed: (runId, fromOutside) => {
+        feed.notify(runId);
+        if (fromOutside) this.#worker.changed(runId);
+      },
+      changedElsewhere: () => {
+        this.#worker.review();
+        this.#scheduler?.review();
+        feed.notifyAll();
+      },
+      failed: (error) => warnUnlessLocked(log, "runs.pulse_failed", { what: "poll", error }),
+    };
+    this.#changes = runs.watch(listener, pollMs);
     this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
     this.#worker.start();
     this.#scheduler = openScheduler(options, this.#context);
@@ -136,22 +148,6 @@ class Supervisor implements RunService {
       this.#feed.close();
     };
     return (this.#closing ??= end());
-  }
-
-  #listener(): RunListener {
-    const { log } = this.#context;
-    return {
-      changed: (runId, fromOutside) => {
-        this.#feed.notify(runId);
-        if (fromOutside) this.#worker.changed(runId);
-      },
-      changedElsewhere: () => {
-        this.#worker.review();
-        this.#scheduler?.review();
-        this.#feed.notifyAll();
-      },
-      failed: (error) => warnUnlessLocked(log, "runs.pulse_failed", { what: "poll", error }),
-    };
   }
 
   #startBeat(): void {

@@ -44,8 +44,6 @@ class UsageFold {
   }
 }
 
-const LINE = 200;
-
 /** The work of one agent so far, folded from its events. */
 class WorkFold {
   readonly #usage = new UsageFold();
@@ -239,7 +237,7 @@ export class RunFold {
     this.#breakOff(event.agent, event.time);
     const end = event.data.status === "success" ? "completed" : "failed";
     view.status = event.data.cancelled ? "cancelled" : end;
-    view.step = oneLine(event.data.report, LINE);
+    view.step = oneLine(event.data.report, 200);
   }
 
   /** Ends the work of an agent that has ended. */

@@ -39,10 +39,6 @@ interface Slot extends Execution {
 
 const NO_ANSWER = "It did not answer for so long that another server may continue the run.";
 
-/** Principals whose last turns are remembered; the others count as not served yet. */
-const KNOWN_PRINCIPALS = 1000;
-/** Runs that are claimed between two turns of the event loop. */
-const CLAIMS_PER_TURN = 4;
 /** Time that shutdown and cancel wait for work to stop, in ms. */
 const STOP_MS = 700;
 /** Time between two attempts to lease a run that has ended, in ms. */
@@ -65,8 +61,8 @@ export class Worker {
   #claiming: Promise<void> = Promise.resolve();
   /** Does work outside of the call that led to it: an agent that starts a run in the background is not around it. */
   readonly #outside = AsyncResource.bind(<T>(work: () => T): T => work());
-  /** Number of the last turn each principal had. */
-  readonly #turns = new NewestOf<number>(KNOWN_PRINCIPALS);
+  /** Number of the last turn each principal had. The others count as not served yet. */
+  readonly #turns = new NewestOf<number>(1000);
   #closed = false;
   #draining = false;
 
@@ -99,7 +95,7 @@ export class Worker {
     const hasRoom = (): boolean =>
       !this.#closed && !this.#draining && this.#slots.size < concurrentRuns && mayClaim();
     for (let begun = 0; hasRoom(); begun += 1) {
-      if (begun > 0 && begun % CLAIMS_PER_TURN === 0) await ownTurn();
+      if (begun > 0 && begun % 4 === 0) await ownTurn();
       const now = clock();
       const at = monotonicClock();
       const turns = this.#turns;

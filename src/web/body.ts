@@ -57,10 +57,8 @@ function decompress(incoming: IncomingMessage, url: URL): Readable {
   if (unknown !== undefined || codings.length > 2) {
     incoming.destroy();
     const named = oneLine(unknown ?? codings.join(", "), 60);
-    throw new WebProblem(
-      "damaged",
-      `The answer of ${displayHost(url)} is compressed in an unknown way (${named}).`,
-    );
+    const message = `The answer of ${displayHost(url)} is compressed in an unknown way (${named}).`;
+    throw new WebProblem("damaged", message);
   }
   return codings.reduceRight<Readable>((stream, coding) => {
     const decoder = DECODERS[coding]?.();

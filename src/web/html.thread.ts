@@ -9,9 +9,6 @@ import { writeMarkdown } from "./html/markdown.ts";
 import type { Element, Node } from "./html/tree.ts";
 import { attribute, cutPage, descendants, hasWords, nodeText, parsePage, withoutTags } from "./html/tree.ts";
 
-/** A page with fewer characters and with scripts may be one that its scripts fill. */
-const LITTLE_TEXT = 300;
-
 function convert({ html, url, isPlain }: HtmlInput): Converted {
   // XHTML may close any element in its own tag, which HTML would leave open.
   const closed = /<((?:script|style|title|textarea|iframe|a|div|span|p|i|b|td|th|li|em)\b[^<>]*)\/>/gi;
@@ -45,7 +42,8 @@ function convert({ html, url, isPlain }: HtmlInput): Converted {
 
 /** Notes on the possible gaps of a page with little text. */
 function remarks({ length }: string, { scripts, description }: ReturnType<typeof readHead>): string[] {
-  if (length >= LITTLE_TEXT || (length > 0 && scripts === 0)) return [];
+  // A shorter page with scripts may be one that its scripts fill.
+  if (length >= 300 || (length > 0 && scripts === 0)) return [];
   const lack =
     scripts === 0
       ? "It has no text."

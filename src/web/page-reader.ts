@@ -38,11 +38,6 @@ export interface WebPage {
   notes: readonly string[];
 }
 
-export interface ReadOptions {
-  signal: AbortSignal;
-  follows: (to: URL) => boolean;
-}
-
 const ACCEPT =
   "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1";
 
@@ -66,7 +61,10 @@ export class PageReader {
   }
 
   /** Reads one page. @throws WebProblem */
-  async read(url: URL, { signal, follows }: ReadOptions): Promise<WebPage> {
+  async read(
+    url: URL,
+    { signal, follows }: { signal: AbortSignal; follows: (to: URL) => boolean },
+  ): Promise<WebPage> {
     const timed = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.timeMs)]);
     try {
       let [next, before]: [URL, URL?] = [url];
@@ -82,7 +80,7 @@ export class PageReader {
         );
         const { forward, ...page } = await this.#readPage(at, incoming, signal);
         // Some pages only forward to another. Others reload themselves, or show a text first.
-        const to = page.text.length < FORWARDING ? parsedUrl(forward ?? "") : undefined;
+        const to = page.text.length < 1000 ? parsedUrl(forward ?? "") : undefined;
         if (to) to.hash = "";
         if (!to || to.href === at.href || forwards === this.#limits.redirects)
           return { url: at.href, retrieved: this.#clock(), ...page };
@@ -105,10 +103,10 @@ export class PageReader {
       incoming.destroy();
       throw failure ?? otherType(at, name);
     }
-    const limit = failure ? MAX_FAILURE_BYTES : this.#limits.bytes;
+    const limit = failure ? 256 * 1024 : this.#limits.bytes;
     const page = readBody(incoming, at, limit).then((body) => this.#convert(at, incoming, body, signal));
     if (!failure) return page;
-    failure.explanation = headOf((await page.catch(() => undefined))?.text ?? "", FAILURE_SHOWN);
+    failure.explanation = headOf((await page.catch(() => undefined))?.text ?? "", 4000);
     throw failure;
   }
 
@@ -127,10 +125,8 @@ export class PageReader {
     const rules = await known.rules;
     signal.throwIfAborted();
     if (rules(url)) return;
-    throw new WebProblem(
-      "robots",
-      `robots.txt of ${displayHost(url)} does not let programs read this page. Use another source.`,
-    );
+    const message = `robots.txt of ${displayHost(url)} does not let programs read this page. Use another source.`;
+    throw new WebProblem("robots", message);
   }
 
   /** Allows all where there is no robots.txt, or none that can be read in time. */
@@ -205,12 +201,6 @@ const FAILURES: Readonly<Record<number, string>> = {
   429: "has had too many requests",
   451: "does not show this page for legal reasons",
 };
-
-/** Characters of a page that only forwards its readers. */
-const FORWARDING = 1000;
-/** Bounds of the page that comes with a failure: characters that are read, and that are shown. */
-const MAX_FAILURE_BYTES = 256 * 1024;
-const FAILURE_SHOWN = 4000;
 
 /** @throws WebProblem if the redirect is not followed. */
 function refuseRedirect(to: URL, from: URL, problem: string | undefined, follows: boolean): void {

@@ -118,10 +118,8 @@ function judgedLookup(url: URL, network: Network, isProxied: boolean): LookupFun
 /** One private address among public ones is enough: the socket may use any of them. */
 function judge(url: URL, addresses: readonly LookupAddress[]): void {
   if (addresses.every(({ address }) => isPublicAddress(address))) return;
-  throw new WebProblem(
-    "private",
-    `${displayHost(url)} has a private address, and only the public internet is reached.`,
-  );
+  const message = `${displayHost(url)} has a private address, and only the public internet is reached.`;
+  throw new WebProblem("private", message);
 }
 
 const NETWORK_ERRORS: Readonly<Record<string, string>> = {

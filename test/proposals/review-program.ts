@@ -14,7 +14,7 @@ export function reviewProgram(): string {
   const entryPoints = [fileURLToPath(new URL("./review-process.ts", import.meta.url))];
   // Packages are CommonJS in part, and look for `require`.
   const banner = {
-    js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
+    js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
   };
   buildSync({
     mainFields: ["module", "main"],

@@ -154,10 +154,9 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
    */
   constructor(given: BaseSandboxOptions = {}, isolation: BackendCapabilities["isolation"] = "remote") {
     if (new.target === BaseSandbox) {
-      throw new ConfigurationError(
-        "ABSTRACT_SANDBOX",
-        "BaseSandbox is an abstract base class; extend it with `id` and `execute`, or use createSandbox.",
-      );
+      const message =
+        "BaseSandbox is an abstract base class; extend it with `id` and `execute`, or use createSandbox.";
+      throw new ConfigurationError("ABSTRACT_SANDBOX", message);
     }
     const options = readOptions("BaseSandbox", given, {
       root: "a text",

@@ -231,20 +231,16 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   const started = await runDocker(runner, options, run);
   if (started.exitCode !== 0) {
     own.revoke();
-    throw new SandboxError(
-      "NOT_INITIALIZED",
-      `${program} did not start a container of '${image}': ${started.output.trim().slice(-500)}`,
-    );
+    const message = `${program} did not start a container of '${image}': ${started.output.trim().slice(-500)}`;
+    throw new SandboxError("NOT_INITIALIZED", message);
   }
   const prepare = `mkdir -p -- "$1" && chown "$2" "$1"`;
   const place = ["exec", "--user", "0", name, "sh", "-c", prepare, "sh", workdir, user];
   if ((await runDocker(runner, options, place)).exitCode === 0) return { id: name, own };
   await removeContainer(runner, options, name);
   own.revoke();
-  throw new SandboxError(
-    "COMMAND_FAILED",
-    `The directory ${workdir} could not be created in a container of '${image}'`,
-  );
+  const message = `The directory ${workdir} could not be created in a container of '${image}'`;
+  throw new SandboxError("COMMAND_FAILED", message);
 }
 
 /** Kills and removes a container. Without the kill, some programs wait long for an orderly end. */

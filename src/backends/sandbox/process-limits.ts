@@ -137,9 +137,6 @@ export const REFUSED_CALLS = `
   _sysctl 156 -, nfsservctl 180 42, sysfs 139 -, uselib 134 -, ustat 136 -
 `;
 
-/** The newest system call that was checked (setxattrat and its relatives). Programs do without newer ones. */
-const NEWEST_CALL = 466;
-
 /** Calls that are allowed or refused by their arguments, and calls that seem to be missing. */
 export const SPECIAL_CALLS = `
   clone 56 220, clone3 435 435, openat2 437 437, personality 135 92, socket 41 198, chmod 90 -,
@@ -157,15 +154,6 @@ export function callNumbers(list: string, processor: "x64" | "arm64"): Map<strin
   return new Map(numbers.filter(([, number]) => !Number.isNaN(number)));
 }
 
-/** A step of the kernel's classic packet filter: `struct sock_filter`. */
-interface FilterStep {
-  code: number;
-  /** Steps to skip if a comparison holds, and if it does not. */
-  jt: number;
-  jf: number;
-  k: number;
-}
-
 const OPCODES = { load: 0x20, ifEqual: 0x15, ifGreater: 0x25, ifAnyBit: 0x45, return: 0x06 } as const;
 
 /** The results of the filter for a call. The last two refuse it with this error. */
@@ -176,67 +164,64 @@ const VERDICTS = {
   enosys: 0x00050000 + 38,
 } as const;
 
-/** Offsets in `struct seccomp_data`; for arguments, of their lower half, which is all that the kernel uses here. */
-const OFFSETS = { callNumber: 0, architecture: 4 } as const;
-const argument = (index: number): number => 16 + 8 * index;
+/**
+ * A step of the kernel's classic packet filter: `struct sock_filter`. `jt` and `jf`: steps to skip if a comparison
+ * holds, and if it does not.
+ */
+const step = (code: number, k: number, jt = 0, jf = 0) => ({ code, jt, jf, k });
+/** `at`: an offset in `struct seccomp_data`. */
+const load = (at: number) => step(OPCODES.load, at);
+/** Only the lower half of an argument, which is all that the kernel uses here. */
+const loadArgument = (index: number) => load(16 + 8 * index);
+const finish = (verdict: keyof typeof VERDICTS) => step(OPCODES.return, VERDICTS[verdict]);
+const refuseIf = (comparison: number, value: number) => [step(comparison, value, 0, 1), finish("eperm")];
 
-const AUDIT_ARCHITECTURES = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
-
-/** CLONE_NEW* of mounts, control groups, host names, message queues, users, processes and network. */
-const NAMESPACES = 0x7e020000;
-/** AF_ALG and AF_VSOCK. Both lead out of the network namespace. */
-const OUTER_FAMILIES = [38, 40];
-/** Linux, its variants with 32-bit addresses or old kernel versions, and the query of the current one. */
-const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff];
-
-const step = (code: number, k: number, jt = 0, jf = 0): FilterStep => ({ code, jt, jf, k });
-const load = (at: number): FilterStep => step(OPCODES.load, at);
-const finish = (verdict: keyof typeof VERDICTS): FilterStep => step(OPCODES.return, VERDICTS[verdict]);
-const refuseIf = (comparison: number, value: number): FilterStep[] => [
-  step(comparison, value, 0, 1),
-  finish("eperm"),
-];
-
-/** Refuses a mode with the set-user-ID or set-group-ID bit. */
-const modeAt = (index: number): FilterStep[] => [
-  load(argument(index)),
-  ...refuseIf(OPCODES.ifAnyBit, 0o6000),
+/** Refuses an argument that has one of these bits. By default, a mode with the set-user-ID or set-group-ID bit. */
+const refuseBits = (index: number, bits = 0o6000) => [
+  loadArgument(index),
+  ...refuseIf(OPCODES.ifAnyBit, bits),
   finish("allow"),
 ];
 
-const openWith = (flags: number, mode: number): FilterStep[] => [
-  load(argument(flags)),
+const openWith = (flags: number, mode: number) => [
+  loadArgument(flags),
   // O_CREAT, and the bit of O_TMPFILE. Without them there is no mode.
   step(OPCODES.ifAnyBit, 0o100 | 0o20000000, 1, 0),
   finish("allow"),
-  ...modeAt(mode),
+  ...refuseBits(mode),
 ];
 
 /** The checks of calls whose arguments decide. */
-const SPECIAL: Readonly<Record<string, readonly FilterStep[]>> = {
-  clone: [load(argument(0)), ...refuseIf(OPCODES.ifAnyBit, NAMESPACES), finish("allow")],
+const SPECIAL: Readonly<Record<string, readonly ReturnType<typeof step>[]>> = {
+  // CLONE_NEW* of mounts, control groups, host names, message queues, users, processes and network.
+  clone: refuseBits(0, 0x7e020000),
   // A filter cannot see their arguments, which are in memory. Programs use clone and openat instead.
   clone3: [finish("enosys")],
   openat2: [finish("enosys")],
+  // Linux, its variants with 32-bit addresses or old kernel versions, and the query of the current one.
   personality: [
-    load(argument(0)),
-    ...PERSONALITIES.flatMap((value) => [step(OPCODES.ifEqual, value, 0, 1), finish("allow")]),
+    loadArgument(0),
+    ...[0, 8, 0x20000, 0x20008, 0xffffffff].flatMap((value) => [
+      step(OPCODES.ifEqual, value, 0, 1),
+      finish("allow"),
+    ]),
     finish("eperm"),
   ],
+  // AF_ALG and AF_VSOCK lead out of the network namespace.
   socket: [
-    load(argument(0)),
-    ...OUTER_FAMILIES.flatMap((family) => refuseIf(OPCODES.ifEqual, family)),
+    loadArgument(0),
+    ...[38, 40].flatMap((family) => refuseIf(OPCODES.ifEqual, family)),
     finish("allow"),
   ],
-  chmod: modeAt(1),
-  fchmod: modeAt(1),
-  fchmodat: modeAt(2),
-  fchmodat2: modeAt(2),
-  creat: modeAt(1),
+  chmod: refuseBits(1),
+  fchmod: refuseBits(1),
+  fchmodat: refuseBits(2),
+  fchmodat2: refuseBits(2),
+  creat: refuseBits(1),
   open: openWith(1, 2),
   openat: openWith(2, 3),
-  mknod: modeAt(1),
-  mknodat: modeAt(2),
+  mknod: refuseBits(1),
+  mknodat: refuseBits(2),
 };
 
 /**
@@ -252,12 +237,15 @@ export function systemCallFilter(processor: string = process.arch): Uint8Array |
   });
   const refused = [...callNumbers(REFUSED_CALLS, processor).values()];
   const steps = [
-    load(OFFSETS.architecture),
-    step(OPCODES.ifEqual, AUDIT_ARCHITECTURES[processor], 1, 0),
+    // The architecture.
+    load(4),
+    step(OPCODES.ifEqual, processor === "x64" ? 0xc000003e : 0xc00000b7, 1, 0),
     finish("kill"),
-    load(OFFSETS.callNumber),
-    // This includes the calls of x32, whose numbers begin far above.
-    step(OPCODES.ifGreater, NEWEST_CALL, 0, 1),
+    // The number of the call.
+    load(0),
+    // Programs do without calls newer than setxattrat and its relatives, the last that were checked. The calls of x32
+    // are among them, because their numbers begin far above.
+    step(OPCODES.ifGreater, 466, 0, 1),
     finish("enosys"),
     ...special,
     ...refused.flatMap((number) => refuseIf(OPCODES.ifEqual, number)),

@@ -47,7 +47,6 @@ export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: strin
 
 /** Time to wait for the last output of a group that was asked to end, or whose leader has ended. */
 const LAST_WORDS_MS = 200;
-const KILL_MS = 2000;
 
 /**
  * Starts programs, each as its own process group with standard input closed. Ends their remaining processes with
@@ -82,7 +81,7 @@ export class ProcessRunner {
         patience: this.#patience,
         forget: (gone) => {
           if (!this.#groups.delete(gone)) return;
-          if (gone.id !== undefined) this.#guard?.remove(gone.id);
+          if (gone.id !== undefined) this.#guard?.note("-", gone.id);
           if (this.#groups.size === 0) process.off("exit", this.#onExit);
         },
         endMarked: async () => this.#guard?.endMarked(mark),
@@ -91,7 +90,7 @@ export class ProcessRunner {
     if (group.id !== undefined) {
       if (this.#groups.size === 0) process.on("exit", this.#onExit);
       this.#groups.add(group);
-      this.#guard?.add(group.id);
+      this.#guard?.note("+", group.id);
     }
     return group;
   }
@@ -118,8 +117,7 @@ export class ProcessRunner {
     if (typeof first !== "string") {
       const { output } = running;
       if (!("failure" in first)) {
-        const isLeft = request.keepsPrograms === true && !(await isDoneWithin(LAST_WORDS_MS, running.gone()));
-        if (isLeft) {
+        if (request.keepsPrograms === true && !(await isDoneWithin(LAST_WORDS_MS, running.gone()))) {
           output.mute();
           onLeft?.(running);
         }
@@ -128,7 +126,8 @@ export class ProcessRunner {
       const failure = `Error: The command could not be started: ${first.failure}`;
       return { ...written(output), output: withLine(outputText(output), failure), exitCode: 127 };
     }
-    await isDoneWithin(this.#patience === 0 ? KILL_MS : LAST_WORDS_MS, running.terminate());
+    // A group that is killed at once ends before the answer.
+    await isDoneWithin(this.#patience === 0 ? 2000 : LAST_WORDS_MS, running.terminate());
     running.output.close();
     if (first === "timeout") return timedOutResponse(running.output, timeout);
     return { ...written(running.output), exitCode: null };
@@ -165,7 +164,8 @@ export class ProcessGroup {
   /** Resolves when the sandbox of the program has no process left; undefined if that cannot be seen. */
   readonly #life: Promise<void> | undefined;
   #isLifeOver = false;
-  #leaderEnded = false;
+  /** True if the program itself has ended. */
+  hasEnded = false;
   #everythingEnded: Promise<void> | undefined;
 
   constructor(request: ProcessRequest, owner: GroupOwner) {
@@ -205,7 +205,7 @@ export class ProcessGroup {
     child.stderr?.on("data", (bytes: Buffer) => this.output.add("stderr", bytes));
     this.ended = waitForEnd(child).then((end) => {
       this.output.finish();
-      this.#leaderEnded = true;
+      this.hasEnded = true;
       for (const stream of streams) {
         // Output of its remaining descendants is read and dropped.
         if (request.keepsPrograms !== true && stream && "resume" in stream)
@@ -219,11 +219,6 @@ export class ProcessGroup {
     void Promise.all([this.ended, this.#life])
       .then(() => this.#everythingEnded)
       .then(request.onGone);
-  }
-
-  /** True if the program itself has ended. */
-  get hasEnded(): boolean {
-    return this.#leaderEnded;
   }
 
   /** Resolves when the program has ended with all programs that it left behind, as far as that can be seen. */
@@ -257,14 +252,14 @@ export class ProcessGroup {
   }
 
   forgetIfGone(): void {
-    if (!this.#leaderEnded || (this.#life !== undefined && !this.#isLifeOver)) return;
+    if (!this.hasEnded || (this.#life !== undefined && !this.#isLifeOver)) return;
     if (this.id === undefined || !tryKill(signalTarget(this.id), 0)) this.#owner.forget(this);
   }
 
   #signal(signal: NodeJS.Signals): void {
     if (this.id === undefined) return;
     // Another process may have the number of the ended leader. None gets it while the group has members.
-    const isReused = this.#leaderEnded && tryKill(this.id, 0);
+    const isReused = this.hasEnded && tryKill(this.id, 0);
     if (!isReused) tryKill(signalTarget(this.id), signal);
   }
 }
@@ -297,9 +292,7 @@ function hasMembers(leader: number): boolean {
 const waitForEnd = (child: ChildProcess): Promise<ProcessEnd> =>
   new Promise((resolve) => {
     let end: ProcessEnd | undefined;
-    const settle = (): void => {
-      if (end !== undefined) resolve(end);
-    };
+    const settle = (): void => void (end && resolve(end));
     child.once("error", (error) => {
       end ??= { exitCode: null, failure: errorMessage(error) };
       settle();
@@ -338,7 +331,7 @@ end_marked "$1"
 `;
 
 /** A small shell that ends the remaining process groups when this process is gone, even if it was killed. */
-export class ProcessGuard {
+class ProcessGuard {
   readonly #mark: string;
   #shell: ChildProcess | undefined;
 
@@ -352,12 +345,9 @@ export class ProcessGuard {
     this.#shell ??= startWatcher(SCRIPT, [this.#mark], ENVIRONMENT);
   }
 
-  add(group: number): void {
-    this.#tell(`+ ${group}\n`);
-  }
-
-  remove(group: number): void {
-    this.#tell(`- ${group}\n`);
+  /** Notes that a group began (`+`) or is gone (`-`). */
+  note(change: "+" | "-", group: number): void {
+    this.#shell?.stdin?.write(`${change} ${group}\n`);
   }
 
   /** Kills all processes of one command, or of all commands, in whatever group. */
@@ -371,10 +361,6 @@ export class ProcessGuard {
   close(): void {
     this.#shell?.stdin?.end(".\n");
     this.#shell = undefined;
-  }
-
-  #tell(change: string): void {
-    this.#shell?.stdin?.write(change);
   }
 }
 
@@ -407,12 +393,7 @@ export class LastWill {
   }
 
   revoke(): void {
-    const { pid } = this.#shell;
-    if (pid === undefined || this.#shell.exitCode !== null) return;
-    try {
-      process.kill(-pid, "SIGKILL");
-    } catch {
-      // It has ended by itself.
-    }
+    const { pid, exitCode } = this.#shell;
+    if (pid !== undefined && exitCode === null) tryKill(-pid, "SIGKILL");
   }
 }

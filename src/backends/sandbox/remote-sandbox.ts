@@ -216,10 +216,8 @@ export async function openRemote(
   const made = await parent.execute('mkdir -p -- "$DIRECTORY"', { env: { DIRECTORY: workdir } });
   if (made.exitCode === 0) return sandbox;
   await sandbox.close();
-  throw new SandboxError(
-    "COMMAND_FAILED",
-    `The directory ${workdir} could not be created in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`,
-  );
+  const message = `The directory ${workdir} could not be created in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`;
+  throw new SandboxError("COMMAND_FAILED", message);
 }
 
 /** The package and the keys that a provider needs. */
@@ -248,9 +246,6 @@ export async function loadClient(needs: ProviderPackage, load: LoadPackage): Pro
   } catch (error) {
     cause = error;
   }
-  throw new SandboxError(
-    "NOT_INITIALIZED",
-    `Sandboxes of ${provider} need its package and a key: run npm install ${name}@${version} and set ${keys.join(" and ")}`,
-    { cause },
-  );
+  const message = `Sandboxes of ${provider} need its package and a key: run npm install ${name}@${version} and set ${keys.join(" and ")}`;
+  throw new SandboxError("NOT_INITIALIZED", message, { cause });
 }

@@ -59,8 +59,8 @@ export class RunNamespace {
       ["--dev-bind", "/proc", "/sys/proc", "--proc", "/proc", "--remount-ro", "/sys", "--chdir", "/"],
     ].flat();
     let said = "";
-    let tell: (pid: string | undefined) => void;
-    const pid = new Promise<string | undefined>((resolve) => (tell = resolve));
+    let tell: (pid: string) => void;
+    const pid = new Promise<string>((resolve) => (tell = resolve));
     const group = runner.start({
       file: this.#bwrap,
       args: ["--args", "3", "--", "/bin/sh", "-c", hold],
@@ -75,19 +75,14 @@ export class RunNamespace {
       },
     });
     const timer = setTimeout(() => group.kill(), PROBE_TIMEOUT_MS);
-    void group.ended.then(() => tell(undefined));
-    void pid.then(() => clearTimeout(timer));
-    const enter = "--preserve-credentials -U -m -n -p -i -u -t";
-    const entry = pid.then((found) =>
-      found === undefined
-        ? undefined
-        : {
-            launcher: [programPath("nsenter"), ...splitWords(enter), found, "--"],
-            folder,
-            holder: Number(found),
-            isReplacement: false,
-          },
-    );
-    return { group, entry };
+    const begin = async (): Promise<NamespaceEntry | undefined> => {
+      const found = await Promise.race([pid, group.ended]);
+      clearTimeout(timer);
+      if (typeof found !== "string") return undefined;
+      const enter = splitWords("--preserve-credentials -U -m -n -p -i -u -t");
+      const launcher = [programPath("nsenter"), ...enter, found, "--"];
+      return { launcher, folder, holder: Number(found), isReplacement: false };
+    };
+    return { group, entry: begin() };
   }
 }

@@ -106,9 +106,6 @@ function packagedClaude({ env }: HostFacts): string | undefined {
   ].find((folder) => existsSync(folder));
 }
 
-/** Seconds that it waits for a call: its own default, which its forms write, too. */
-const GOOSE_SECONDS = 300;
-
 /** Finds the configuration of a client; `undefined` if it has none in this place or on this platform. */
 const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = {
   "claude-desktop": ({ host }) => {
@@ -241,7 +238,8 @@ const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = 
         args,
         envs: env,
         env_keys: [],
-        timeout: GOOSE_SECONDS,
+        // Its own default, which its forms write, too.
+        timeout: 300,
       }),
     };
   },

@@ -9,7 +9,6 @@ import { decodeUtf8 } from "../../core/utf8.ts";
 /** Takes the place of a copy if there was no file. A configuration never has this text. */
 const NO_FILE = "deepagent-mcp made this file.\n";
 const NEW_FILE_MODE = 0o600;
-const ANYONE_WRITES = 0o222;
 
 /** A client's configuration file, behind the links that led to it when this was made. */
 export class ConfigFile {
@@ -55,7 +54,7 @@ export class ConfigFile {
     const target = this.#target;
     await mkdir(dirname(target), { recursive: true });
     const mode = await stat(target).then((found) => found.mode & 0o7777, absent);
-    if (mode !== undefined && (mode & ANYONE_WRITES) === 0) throw new Error("it is read-only");
+    if (mode !== undefined && (mode & 0o222) === 0) throw new Error("it is read-only");
     if (isFirst && mode !== undefined)
       await copyFile(target, this.#backupTarget, constants.COPYFILE_EXCL).catch(unlessThere);
     else if (isFirst)

@@ -27,7 +27,6 @@ export interface AskOptions {
 }
 
 const MAX = { name: 200, value: 20_000 };
-const DECLINE = /^\/decline\b\s*(.*)$/s;
 
 /** Prints a question, and returns the function that reads an answer to it. */
 export async function openQuestion(
@@ -128,7 +127,7 @@ async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal
     return openedOrNot(question, asker, elsewhere);
   const read = async (prompt: string): Promise<string | Declined> => {
     const typed = (await asker.line(prompt, elsewhere)).trim();
-    const message = DECLINE.exec(typed)?.[1];
+    const message = /^\/decline\b\s*(.*)$/s.exec(typed)?.[1];
     return message === undefined ? typed : new Declined(message.trim());
   };
   const fields = fieldsOf(question);

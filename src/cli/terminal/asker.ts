@@ -104,8 +104,6 @@ async function keyPressed(
   }
 }
 
-const ENTER = /[\r\n]/;
-const BACKSPACE = /[\u007f\b]/;
 const CTRL_U = "\u0015";
 
 /** Rejects at Ctrl-C and Ctrl-D. */
@@ -120,10 +118,10 @@ async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> 
         // Arrows and other keys are not characters.
         if (keys.startsWith("\u001b")) return;
         for (const character of keys) {
-          if (ENTER.test(character)) return resolve(line);
+          if (/[\r\n]/.test(character)) return resolve(line);
           if (INTERRUPTS.has(character)) return interrupted();
           if (character === CTRL_U) line = "";
-          else if (BACKSPACE.test(character)) line = line.slice(0, -1);
+          else if (/[\u007f\b]/.test(character)) line = line.slice(0, -1);
           else line += character;
         }
       };

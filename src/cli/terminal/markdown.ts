@@ -4,9 +4,6 @@ import { showControl } from "../../core/text.ts";
 import { TASK, markdownTokens, targetOf } from "../../server/views/content/markdown.ts";
 import { type Colors, columnsOf, displayWidth, padded, wrapText } from "./text.ts";
 
-/** Nobody reads lines that are longer with ease. */
-const MAX_WIDTH = 100;
-
 /**
  * A text of a model for `output`: rendered for a terminal, and as it is for a pipe or if it is too long; control
  * characters as escapes.
@@ -19,7 +16,8 @@ export function shownMarkdown(
   const text = showControl(markdown.trim());
   const tokens = output.isTTY === true ? markdownTokens(text) : undefined;
   if (tokens === undefined) return text;
-  const width = Math.min(columnsOf(output), MAX_WIDTH) - 1;
+  // Nobody reads lines that are longer with ease.
+  const width = Math.min(columnsOf(output), 100) - 1;
   return new Renderer(colors).blocks(nested(tokens), width).join("\n");
 }
 
@@ -213,13 +211,11 @@ function shrunk(natural: readonly number[], room: number): number[] | undefined 
   const widths = [...natural];
   for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess -= 1) {
     const widest = Math.max(...widths);
-    if (widest <= MIN_COLUMN) return undefined;
+    if (widest <= 10) return undefined;
     widths[widths.indexOf(widest)] = widest - 1;
   }
   return widths;
 }
-
-const MIN_COLUMN = 10;
 
 function aligned(text: string, columns: number, align: Align | undefined): string {
   const free = Math.max(columns - displayWidth(text), 0);

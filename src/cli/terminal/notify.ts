@@ -9,8 +9,6 @@ const BELL = control("\u0007");
 const BEGIN = control("\u001b]");
 const END = control("\u001b\\");
 const MAX_TEXT = 120;
-/** After so long without input the person may have looked away. */
-const AWAY_MS = 30_000;
 
 export interface CallerOptions {
   output: Pick<NodeJS.WriteStream, "isTTY" | "write">;
@@ -45,7 +43,8 @@ export class Caller {
 
   /** Something has ended that the person may no longer look at. */
   ended(text: string): void {
-    if (this.#options.clock() - this.#seenAt > AWAY_MS) this.call(text);
+    // After so long without input the person may have looked away.
+    if (this.#options.clock() - this.#seenAt > 30_000) this.call(text);
   }
 }
 

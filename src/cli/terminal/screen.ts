@@ -20,7 +20,6 @@ export interface Screen {
   close?(): void;
 }
 
-const FRAME_MS = 100;
 const HIDE_CURSOR = control("\u001b[?25l");
 const CLEAR_LINE = control("\u001b[2K");
 const SHOW_CURSOR = control("\u001b[?25h");
@@ -58,7 +57,7 @@ export class LiveScreen implements Screen {
     this.#timer = setInterval(() => {
       this.#frame += 1;
       this.#draw();
-    }, FRAME_MS);
+    }, 100);
     print(HIDE_CURSOR, output);
     output.on("resize", this.#redraw);
     process.once("exit", this.#showCursor);

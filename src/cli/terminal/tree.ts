@@ -30,8 +30,6 @@ export interface TreeStyle {
 }
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/** Below this many columns the tool calls are left out. */
-const COUNT_WIDTH = 70;
 
 /** Draws no line as wide as the terminal, which would wrap it. Where lines are short, those at work come first. */
 export function renderTree(picture: RunPicture, style: TreeStyle): string[] {
@@ -96,9 +94,6 @@ function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): str
   return [...drawn(shown, style), last];
 }
 
-/** Fewer stay in the order in which they were started. */
-const MANY = 8;
-
 interface Row {
   agent: AgentPicture;
   state: State;
@@ -124,7 +119,8 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
     ...(children.get(row.agent.call_ids.join(" ")) ?? []).flatMap(familyOf),
   ];
   const families = (children.get("") ?? []).map(familyOf);
-  return (agents.length > MANY ? families.toSorted((a, b) => urgency(a) - urgency(b)) : families).flat();
+  // Few agents stay in the order in which they were started.
+  return (agents.length > 8 ? families.toSorted((a, b) => urgency(a) - urgency(b)) : families).flat();
 }
 
 const urgency = (family: readonly Row[]): number =>
@@ -171,7 +167,7 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
     "",
   );
   const branch = `  ${indent}${goesOn(depth, below) ? "├─" : "└─"} `;
-  const calls = width >= COUNT_WIDTH && state !== "queued" ? ` ${counted(agent.tool_calls, "call")}` : "";
+  const calls = width >= 70 && state !== "queued" ? ` ${counted(agent.tool_calls, "call")}` : "";
   // Mark and gap take four columns.
   const room = Math.max(width - displayWidth(branch) - displayWidth(calls) - 4, 0);
   const title = fit(

@@ -18,7 +18,6 @@ import { isRecord } from "../../core/unknown.ts";
 
 /** Sessions in one answer. */
 const LISTED = 50;
-const MAX_TITLE = 120;
 
 export interface EditorDeps {
   version: string;
@@ -137,10 +136,9 @@ class EditorServer {
     const session = this.#add(sessionId, opened, true);
     await session.replay(found.toReversed());
     if (newest.endedAt === undefined && !opened.worksOn(newest)) {
-      await this.#say(
-        sessionId,
-        "_This run was started with another kind of model (offline or a language model) and continues only with that one. Start the agent with it again, or cancel the run._",
-      );
+      const message =
+        "_This run was started with another kind of model (offline or a language model) and continues only with that one. Start the agent with it again, or cancel the run._";
+      await this.#say(sessionId, message);
     }
     await this.#showCommands(sessionId);
     return {};
@@ -187,7 +185,7 @@ class EditorServer {
     const sessions = newest.flat().flatMap((run) => {
       const folder = folderOf(run);
       if (folder === undefined || (typeof cwd === "string" && cwd !== folder)) return [];
-      const title = oneLine(displayText(nameOf(run)), MAX_TITLE);
+      const title = oneLine(displayText(nameOf(run)), 120);
       return [{ sessionId: run.threadId, cwd: folder, title, updatedAt: isoTime(run.updatedAt) }];
     });
     const last = found.length > LISTED ? shown.at(-1)?.id : undefined;

@@ -92,9 +92,8 @@ export async function askPermission(
   if (outcome.outcome !== "selected" || signal.aborted) return;
   const chosen = options.find(({ optionId }) => optionId === outcome.optionId);
   if (chosen === undefined) {
-    await desk.say(
-      `The editor answered with an unknown option, so nothing was decided.\n\n${decideWith(desk, runId)}`,
-    );
+    const message = `The editor answered with an unknown option, so nothing was decided.\n\n${decideWith(desk, runId)}`;
+    await desk.say(message);
     return;
   }
   const given = { requestId: id, answer: { type: chosen.optionId } };

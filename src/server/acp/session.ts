@@ -216,8 +216,7 @@ export class Session {
 
   /** Ends the turn with the question if the editor has no form, and the next message answers it. */
   async #ask(question: OpenQuestion, signal: AbortSignal): Promise<void> {
-    if (await askQuestion(question, this.#desk, signal)) return;
-    if (signal.aborted) return;
+    if ((await askQuestion(question, this.#desk, signal)) || signal.aborted) return;
     await this.#desk.say(questionText(question, this.#desk));
     if (canReply(question)) this.#open.set(question.id, question);
     this.#onQuestion?.();

@@ -1,5 +1,6 @@
 /** Turns the journal of a run into the updates of an editor's session. */
 import type * as acp from "@agentclientprotocol/sdk";
+import type { ToolCallContent } from "@agentclientprotocol/sdk";
 import { join } from "node:path";
 import { findingText } from "../views/goal-report.ts";
 import { defined } from "../../core/defined.ts";
@@ -8,7 +9,6 @@ import { type RunEvent, stepOf } from "../../runs/events.ts";
 import type { LiveText } from "../../runs/live-texts.ts";
 import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs/run.ts";
 import { type Said, Spoken } from "../views/spoken.ts";
-import type { ToolCallContent } from "@agentclientprotocol/sdk";
 import { diffLines } from "../../core/diff.ts";
 import { fenced } from "../views/quoting.ts";
 
@@ -86,16 +86,10 @@ export class RunUpdates {
       }
       case "approval_requested": {
         const { approvalId, tool, summary } = event.data;
-        const call = callEntry(event.agent, tool, summary);
+        const toolCallId = entryId(event.runId, approvalId);
+        const call = { toolCallId, status: "pending" as const, ...callEntry(event.agent, tool, summary) };
         // Editors know only calls that they were shown before they ask about them.
-        return [
-          {
-            sessionUpdate: "tool_call",
-            toolCallId: entryId(event.runId, approvalId),
-            status: "pending",
-            ...call,
-          },
-        ];
+        return [{ sessionUpdate: "tool_call", ...call }];
       }
       case "approval_decided":
         return this.#settled(event);

@@ -103,7 +103,8 @@ export function createAuthenticator({
       const reason = authorization === undefined ? "no_token" : (REASONS[error.code] ?? "invalid_token");
       // A client without a token learns which scopes exist; those are the useful ones to request.
       const challenge = { ...metadata, requiredScopes: namedScopes(SCOPES, scopeNames) };
-      return { ok: false, reason, isFinal: FINAL.has(reason), response: refusal(error, reason, challenge) };
+      const isFinal = reason === "invalid_token" || reason === "no_scope";
+      return { ok: false, reason, isFinal, response: refusal(error, reason, challenge) };
     }
   };
   const holds: Holds = async ({ principal, credential }) => {
@@ -168,9 +169,6 @@ async function sealed(token: string, key: Key): Promise<string> {
   const jwe = new CompactEncrypt(Buffer.from(token));
   return jwe.setProtectedHeader({ alg: "dir", enc: "A256GCM" }).encrypt(await sealingKey(key));
 }
-
-/** Reasons for which a token is no longer good; after the others it may be. */
-const FINAL: ReadonlySet<AuthFailure> = new Set(["invalid_token", "no_scope"]);
 
 const REASONS: Readonly<Record<string, AuthFailure>> = {
   [OAuthErrorCode.InsufficientScope]: "no_scope",

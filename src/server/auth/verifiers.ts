@@ -96,7 +96,6 @@ const KEPT_MS = 30_000;
 /** Tokens whose answers are kept; the one used least recently goes first. */
 const KEPT_TOKENS = 1000;
 const TIMEOUT_MS = 5000;
-const MAX_ANSWER = 65_536;
 
 /**
  * Verifies access tokens, opaque ones too, by asking the authorization server about them (RFC 7662). Only
@@ -173,7 +172,7 @@ async function ask(
   let text = "";
   for await (const part of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
     text += part;
-    if (text.length > MAX_ANSWER) throw new Error("the answer is too long");
+    if (text.length > 65_536) throw new Error("the answer is too long");
   }
   return Answer.parse(JSON.parse(text));
 }
@@ -185,10 +184,8 @@ export function introspectionSecret(
 ): string {
   const secret = env[name];
   if (secret) return secret;
-  throw new ConfigurationError(
-    "http_introspection_secret_missing",
-    `http.oauth.introspection needs the environment variable ${name}, which is not set.`,
-  );
+  const message = `http.oauth.introspection needs the environment variable ${name}, which is not set.`;
+  throw new ConfigurationError("http_introspection_secret_missing", message);
 }
 
 /** Verifies the tokens of an authorization server as it is configured: by asking it, or by its keys. */

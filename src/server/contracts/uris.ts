@@ -2,7 +2,6 @@ import { orElse } from "../../core/errors.ts";
 
 export const FILES_TEMPLATE = "deepagent://files/{+path}";
 export const RUN_TEMPLATE = "deepagent://runs/{run_id}";
-export const RUN_FILES_TEMPLATE = `${RUN_TEMPLATE}/files/{+path}`;
 
 /** Views of a run below its own URI. */
 export const RUN_VIEWS = ["report", "transcript", "events", "todos", "points"] as const;

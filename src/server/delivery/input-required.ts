@@ -60,12 +60,6 @@ async function whilePageIsOpen(
   await follow(session, (view) => decided(view) || (models && view.modelCalls.length > 0));
 }
 
-interface Round {
-  left: ReadonlySet<string>;
-  problems: ReadonlyMap<string, string>;
-  round: number;
-}
-
 /** Questions to a person, with the facts that the signed state keeps of them. */
 interface Asked {
   requests: Record<string, PersonRequest>;
@@ -92,7 +86,7 @@ async function openPage(
 async function formsFor(
   session: DeliverySession,
   waiting: readonly RunRequest[],
-  { problems }: Round,
+  problems: ReadonlyMap<string, string>,
   at: number,
 ): Promise<Asked> {
   const open: Asked = { requests: {}, asked: [] };
@@ -111,13 +105,13 @@ async function ask(
   session: DeliverySession,
   waiting: readonly RunRequest[],
   calls: readonly ModelCall[],
-  asking: Round,
+  asking: { left: ReadonlySet<string>; problems: ReadonlyMap<string, string>; round: number },
 ): Promise<Outcome | undefined> {
   const { runId, digest, codec, context, deps, client } = session;
   const at = deps.clock();
   const { requests, ...facts } = client.page
     ? await openPage(session, waiting, at)
-    : await formsFor(session, waiting, asking, at);
+    : await formsFor(session, waiting, asking.problems, at);
   const lent = calls.map((call) => ({ key: questionKey(`model-${call.id}`, at), call }));
   if (lent.length === 0 && Object.keys(requests).length === 0) return undefined;
   const state = {

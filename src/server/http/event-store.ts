@@ -39,12 +39,8 @@ export interface OpenCall {
   rest: SentEvent[];
 }
 
-/** Between two tries to open the file, in milliseconds. */
-const RETRY_MS = 5000;
 /** The id of a message that is not kept. It is sent without one; the client resumes from the message before. */
 export const NO_ID = "";
-/** Time that a session waits for the file to be opened or migrated, in ms. */
-const PATIENCE_MS = 3000;
 /** Events read between two turns of the event loop; each may be as long as a result. */
 const READ_PER_TURN = 20;
 
@@ -179,7 +175,7 @@ export class SessionEvents {
   /** A full disk or a lock must not keep a server from answering: then it is tried again some time later. */
   async #open(): Promise<StreamStore | undefined> {
     if (this.#store !== undefined || this.#isClosed) return this.#store;
-    if (this.#opening === undefined && monotonicClock() - this.#triedAt < RETRY_MS) return undefined;
+    if (this.#opening === undefined && monotonicClock() - this.#triedAt < 5000) return undefined;
     const { open, logger } = this.#options;
     this.#opening ??= open()
       .then((store) => (this.#store = store))
@@ -198,7 +194,7 @@ export class SessionEvents {
   #soonOpen(): Promise<StreamStore | undefined> {
     const opening = this.#open();
     if (this.#opening === undefined) return opening;
-    return Promise.race([opening, delay(PATIENCE_MS, undefined, { ref: false })]);
+    return Promise.race([opening, delay(3000, undefined, { ref: false })]);
   }
 
   /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */

@@ -1,5 +1,7 @@
 /** Listens for MCP over Streamable HTTP, and routes each request to sessions or to a server of its own. */
+import { once } from "node:events";
 import { type Server, type ServerOptions, type ServerResponse, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { toWebRequest } from "@modelcontextprotocol/node";
 import {
   type McpServerFactory,
@@ -150,12 +152,8 @@ async function serveMcp(
   if (opening !== undefined) return sessions.open(request, response, opening);
   const id = request.headers["mcp-session-id"];
   if (typeof id === "string" && id !== "") return sessions.serve(id, request, response, body, errors);
-  sendError(
-    response,
-    400,
-    -32000,
-    "Bad request: send initialize first, then Mcp-Session-Id with every request",
-  );
+  const message = "Bad request: send initialize first, then Mcp-Session-Id with every request";
+  sendError(response, 400, -32000, message);
 }
 
 export interface HttpOptions {
@@ -219,16 +217,6 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-const EXPIRY_INTERVAL_MS = 60_000;
-/** Shorter than a session has to be idle to make room for another. */
-const USE_INTERVAL_MS = 15_000;
-/** A token may be long; see `auth.ts`. */
-const MAX_HEADER_BYTES = 32_768;
-const RATES_INTERVAL_MS = 1000;
-/** After how long an unused session ends, in milliseconds. */
-const SESSION_IDLE_MS = 30 * 60_000;
-const TOKEN_EXPIRY_INTERVAL_MS = 1000;
-const CLOSE_GRACE_MS = 300;
 /**
  * Serves MCP over Streamable HTTP on one endpoint, `/mcp`: 2026-07-28 requests without state, 2025-era
  * clients with sessions. Without an authenticator it listens on this machine only, and everyone who
@@ -261,11 +249,12 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   });
   const recheck = async (): Promise<void> => endpoint.open?.recheck();
   const stopTimers = startTimers(logger, [
-    [EXPIRY_INTERVAL_MS, () => endpoint.sessions.expire()],
-    [USE_INTERVAL_MS, () => endpoint.sessions.tellUse()],
-    [RATES_INTERVAL_MS, () => endpoint.rateLimit.tell()],
-    [RATES_INTERVAL_MS, () => endpoint.refusalLimit.tell()],
-    [TOKEN_EXPIRY_INTERVAL_MS, () => endpoint.open?.expire()],
+    [60_000, () => endpoint.sessions.expire()],
+    // Shorter than a session has to be idle to make room for another.
+    [15_000, () => endpoint.sessions.tellUse()],
+    [1000, () => endpoint.rateLimit.tell()],
+    [1000, () => endpoint.refusalLimit.tell()],
+    [1000, () => endpoint.open?.expire()],
     [HELD_MS, recheck],
   ]);
 
@@ -283,7 +272,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       await Promise.all([endpoint.stateless.close(), endpoint.sessions.close()]);
       // Answers may still be on their way out; afterwards their connections are idle.
       const idle = setInterval(() => server.closeIdleConnections(), 10);
-      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+      const cut = setTimeout(() => server.closeAllConnections(), 300);
       await closed;
       clearInterval(idle);
       clearTimeout(cut);
@@ -326,7 +315,8 @@ const serverLimits = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
   connectionsCheckingInterval: Math.min(5000, receiveMs),
   // Longer than proxies keep theirs, so that none sends a request into a connection that is being closed.
   keepAliveTimeout: 75_000,
-  maxHeaderSize: MAX_HEADER_BYTES,
+  // A token may be long; see `auth.ts`.
+  maxHeaderSize: 32_768,
 });
 
 /** Starts the periodic chores of a server, which do not keep the process alive; returns a function to stop them. */
@@ -359,7 +349,7 @@ function createEndpoint(options: HttpOptions) {
     clock: elapsed,
     limit: options.sessions ?? 200,
     limitPerOwner: options.sessionsPerPrincipal ?? 100,
-    idleMs: SESSION_IDLE_MS,
+    idleMs: 30 * 60_000,
     keepAliveMs,
   });
   const { statistics, assertReady, readMs } = options;
@@ -385,30 +375,15 @@ function createEndpoint(options: HttpOptions) {
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */
 async function listen(server: Server, { host, port, authenticator }: HttpOptions): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => {
-      const why = cause.code === "EADDRINUSE" ? "the port is in use" : (cause.code ?? "unknown error");
-      reject(
-        new ConfigurationError(
-          "http_listen_failed",
-          `Cannot listen on ${inUrl(host)}:${port}: ${why}. Choose another one with --port.`,
-          { cause },
-        ),
-      );
-    });
-    server.listen(port, unbracket(host), resolve);
+  server.listen(port, unbracket(host));
+  await once(server, "listening").catch((cause: NodeJS.ErrnoException) => {
+    const why = cause.code === "EADDRINUSE" ? "the port is in use" : (cause.code ?? "unknown error");
+    const message = `Cannot listen on ${inUrl(host)}:${port}: ${why}. Choose another one with --port.`;
+    throw new ConfigurationError("http_listen_failed", message, { cause });
   });
-  const address = server.address();
-  if (
-    address !== null &&
-    typeof address === "object" &&
-    (authenticator !== undefined || isLoopback(address.address))
-  ) {
-    return address.port;
-  }
+  const address = server.address() as AddressInfo; // it listens on a port
+  if (authenticator !== undefined || isLoopback(address.address)) return address.port;
   server.close();
-  throw new ConfigurationError(
-    "http_host_not_loopback",
-    `--host ${host} does not lead to this machine. Use 127.0.0.1, ::1 or localhost.`,
-  );
+  const message = `--host ${host} does not lead to this machine. Use 127.0.0.1, ::1 or localhost.`;
+  throw new ConfigurationError("http_host_not_loopback", message);
 }

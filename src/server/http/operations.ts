@@ -7,8 +7,6 @@ import { allows } from "../../runs/scopes.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 import { hasMethod, sendError } from "./request.ts";
 
-/** Lifetime of an answer of `/readyz`, in ms. */
-const READY_MS = 1000;
 export interface OperationsOptions {
   /** Absent: there are no numbers of runs. */
   statistics: (() => Promise<RunStatistics>) | undefined;
@@ -60,7 +58,7 @@ export class Operations {
       return sendError(response, 403, -32000, "Metrics need a token with the scope read");
     const { statistics, sessions } = this.#options;
     const { rss, heapUsed } = process.memoryUsage();
-    const startedAt = Date.now() / 1000 - process.uptime();
+    const begun = Date.now() / 1000 - process.uptime();
     const metrics = [
       ...(statistics === undefined ? [] : runMetrics(await statistics(), Date.now())),
       ...[this.requests, this.refusals, this.readersCut].map((counter) => counter.metric()),
@@ -68,11 +66,7 @@ export class Operations {
       // Named as Prometheus' own client libraries name them.
       gauge("process_resident_memory_bytes", "Resident memory size in bytes.", rss),
       gauge("nodejs_heap_size_used_bytes", "Process heap size used from Node.js in bytes.", heapUsed),
-      gauge(
-        "process_start_time_seconds",
-        "Start time of the process since unix epoch in seconds.",
-        startedAt,
-      ),
+      gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", begun),
     ];
     sendText(response, 200, metricsText(metrics), "text/plain; version=0.0.4; charset=utf-8");
   }
@@ -82,7 +76,7 @@ export class Operations {
     const { clock, assertReady, logger } = this.#options;
     const now = clock();
     // Caches the answer briefly, because anyone may ask as often as they like.
-    if (this.#asked === undefined || now - this.#asked.at >= READY_MS) {
+    if (this.#asked === undefined || now - this.#asked.at >= 1000) {
       const checked = Promise.resolve(assertReady?.()).then(() => true);
       const ready = checked.catch((error: unknown) => {
         logger.warn("http.not_ready", { error });

@@ -135,8 +135,6 @@ export function hasSingleHeaders(request: IncomingMessage, response: ServerRespo
   return false;
 }
 
-const PREFLIGHT_SECONDS = 600;
-
 /**
  * Lets pages of the configured origins read answers, and answers their preflight requests; true: it was one. Loopback
  * origins may only send requests that need no preflight, because any page that this machine serves has such an origin.
@@ -161,11 +159,10 @@ export function answerCors(
   }
   if (isAllowed) {
     response.setHeader("access-control-allow-methods", "GET, POST, DELETE");
-    response.setHeader(
-      "access-control-allow-headers",
-      "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
-    );
-    response.setHeader("access-control-max-age", PREFLIGHT_SECONDS);
+    const headers =
+      "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name";
+    response.setHeader("access-control-allow-headers", headers);
+    response.setHeader("access-control-max-age", 600);
   }
   response.writeHead(204).end();
   return true;

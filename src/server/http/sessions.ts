@@ -127,14 +127,12 @@ export class Sessions {
     // Another server has ended it.
     if (owner === undefined) await here?.close();
     if (owner === undefined || !maySucceed(auth, owner)) return undefined;
-    let serving = this.#restoring.get(id) ?? this.#sessions.get(id);
-    if (serving === undefined) {
+    if (!this.#restoring.has(id) && !this.#sessions.has(id)) {
       // Another server opened it.
       const restoring = this.#restore(id, auth).finally(() => this.#restoring.delete(id));
       this.#restoring.set(id, restoring);
-      serving = restoring;
     }
-    const session = await serving;
+    const session = await (this.#restoring.get(id) ?? this.#sessions.get(id));
     if (session !== undefined && "transport" in session) session.owner = owner;
     return session;
   }
@@ -234,7 +232,6 @@ export class Sessions {
     const auth = opener === undefined ? undefined : { ...opener };
     const { factory, keepAliveMs, clock, shared, events } = this.#options;
     const mcp = await factory({ era: "legacy", authInfo: auth });
-    const owner = ownerOf(auth);
     const end = async (): Promise<void> => {
       await (await shared?.store)?.end(id);
       await events.forget(id);
@@ -248,7 +245,7 @@ export class Sessions {
       onsessionclosed: shared && end,
     });
     const session: Session = {
-      owner,
+      owner: ownerOf(auth),
       auth,
       transport,
       close: () => mcp.close(),

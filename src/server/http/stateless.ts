@@ -20,9 +20,6 @@ export interface StatelessOptions {
   onerror: (error: Error) => void;
 }
 
-/** Principals whose handler is kept while none of their requests is open. */
-const KEPT_IDLE = 1000;
-
 interface Handler {
   serve: NodeMcpRequestHandler;
   close(): Promise<void>;
@@ -52,7 +49,8 @@ export class StatelessHandlers {
     response.once("close", () => {
       handler.open -= 1;
       for (const [idle, one] of this.#handlers) {
-        if (this.#handlers.size <= KEPT_IDLE) return;
+        // Keeps some handlers for which no request is open.
+        if (this.#handlers.size <= 1000) return;
         if (one.open > 0) continue;
         this.#handlers.delete(idle);
         one.close().catch(this.#options.onerror);
@@ -76,7 +74,9 @@ export class StatelessHandlers {
           const answer = mcp.fetch(request, extra);
           const mayStream = request.headers.get("accept")?.includes("text/event-stream") === true;
           if (!mayStream || (await isDoneWithin(keepAliveMs, answer))) return answer;
-          return eventStream(lateEvents(answer, keepAliveMs));
+          return new Response(ReadableStream.from(lateEvents(answer, keepAliveMs)), {
+            headers: STREAM_HEADERS,
+          });
         },
       }),
       close: async () => {
@@ -88,14 +88,11 @@ export class StatelessHandlers {
   }
 }
 
-const eventStream = (parts: AsyncIterable<Uint8Array>): Response =>
-  new Response(ReadableStream.from(parts), {
-    headers: {
-      "content-type": "text/event-stream",
-      "cache-control": "no-cache, no-transform",
-      "x-accel-buffering": "no",
-    },
-  });
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
 
 /**
  * A call without a progress token has nothing to say until its answer, and proxies close connections that are silent
@@ -128,9 +125,6 @@ interface Open {
   lasting: boolean;
   end(): void;
 }
-
-/** Tokens that an authorization server is asked about at a time. */
-const ASKED_AT_A_TIME = 16;
 
 /**
  * Responses that are open, with the tokens they were opened with. A stream ends when its token expires: the client
@@ -182,7 +176,7 @@ export class OpenResponses {
     const now = clock() / 1000;
     const current = [...this.#open].filter(({ expiresAt }) => expiresAt > now);
     const tokens = [...new Set(current.map((open) => open.authorization))];
-    await mapAtMost(ASKED_AT_A_TIME, tokens, async (authorization) => {
+    await mapAtMost(16, tokens, async (authorization) => {
       const outcome = await authenticator.authenticate(authorization, { mayAsk: true, maxAgeMs: 0 });
       if (!outcome.ok && !outcome.isFinal) return;
       const ended = current.filter(

@@ -7,7 +7,6 @@ import { OpenRequests } from "../calls/open-requests.ts";
 import { eventAnswers, registerEvents } from "../events/events.ts";
 import { registerResources } from "../resources/index.ts";
 import { APPS_EXTENSION, EVENTS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
-import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
 import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
@@ -27,8 +26,6 @@ const INSTRUCTIONS =
 
 /** ChatGPT and others look for the Events extension where its draft had it. */
 const DRAFT_EVENTS = { events: { listChanged: false } };
-
-const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
 
 /**
  * Makes server instances: one per stdio connection, per HTTP session and, in revisions without sessions, per
@@ -54,14 +51,18 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           resources: { subscribe: true, listChanged: true },
           ...DRAFT_EVENTS,
           extensions: {
-            ...SKILLS_EXTENSION,
+            // SEP-2640.
+            "io.modelcontextprotocol/skills": { directoryRead: true },
             [APPS_EXTENSION]: {},
             [EVENTS_EXTENSION]: { listChanged: false },
             ...(revision.tasks ? { [TASKS_EXTENSION]: {} } : {}),
           },
         },
         requestState: { verify: codec.verify },
-        cacheHints: { "tools/list": LISTS, "prompts/list": { ttlMs: 60_000, cacheScope: "private" } },
+        cacheHints: {
+          "tools/list": { ttlMs: 300_000, cacheScope: "public" },
+          "prompts/list": { ttlMs: 60_000, cacheScope: "private" },
+        },
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target

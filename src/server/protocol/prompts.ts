@@ -1,11 +1,12 @@
 /** Prompts: delegating a task, and the commands that a person starts. */
-import { type McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
+import type { McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { orElse } from "../../core/errors.ts";
 import { shownName } from "../../core/text.ts";
 import type { Holder } from "../../runs/run.ts";
 import { demandScope } from "../../runs/scopes.ts";
 import type { ConnectionDeps, OfferedCommand } from "../contracts/deps.ts";
+import { invalidParams } from "../resources/resource.ts";
 
 const DELEGATE = {
   name: "delegate",
@@ -54,22 +55,14 @@ export function registerPrompts(mcp: McpServer, { commands, logger }: Connection
     if (name !== DELEGATE.name) {
       const command = (await offered()).find((one) => one.name === name);
       if (command === undefined)
-        throw new ProtocolError(
-          ProtocolErrorCode.InvalidParams,
-          `There is no prompt '${shownName(name)}'. prompts/list names all.`,
-        );
+        throw invalidParams(`There is no prompt '${shownName(name)}'. prompts/list names all.`);
       const task = command.fill(command.inputs.length > 0 ? given : (given["arguments"] ?? ""));
-      return answer(
-        command.description,
-        `Delegate this task with run_deep_agent, word for word:\n\n${task}\n\n${AFTERWARDS}`,
-      );
+      const text = `Delegate this task with run_deep_agent, word for word:\n\n${task}\n\n${AFTERWARDS}`;
+      return answer(command.description, text);
     }
     const read = Arguments.safeParse(given);
     if (read.success) return answer("Delegate a task to a deep agent", delegation(read.data));
-    throw new ProtocolError(
-      ProtocolErrorCode.InvalidParams,
-      "The prompt delegate needs the argument task, a text.",
-    );
+    throw invalidParams("The prompt delegate needs the argument task, a text.");
   });
 }
 

@@ -13,10 +13,6 @@ interface ResourceChangesOptions {
   logger: Logger;
 }
 
-/** Newest runs that are searched for running ones when a client begins to listen. */
-const RECENT_RUNS = 50;
-/** Longest delay of an announcement, in milliseconds; changes of that time become one. */
-const DELAY_MS = 200;
 /** Delay before the next attempt if storage cannot be read, in ms. */
 const RETRY_MS = 1000;
 
@@ -133,7 +129,8 @@ class Changes implements ResourceChanges {
     try {
       const after = fromStart ? 0 : view.run.lastSeq;
       for await (const event of watch.events(runId, { after, signal: this.#stop.signal })) {
-        if (changed.size === 0) timer = setTimeout(flush, DELAY_MS).unref();
+        // Changes of this time become one announcement.
+        if (changed.size === 0) timer = setTimeout(flush, 200).unref();
         const run = runUri(event.runId);
         for (const uri of [run, ...RUN_VIEWS.map((name) => `${run}/${name}`)]) changed.add(uri);
         if (event.kind !== "file_changed") continue;
@@ -152,7 +149,7 @@ class Changes implements ResourceChanges {
     let next = starts.next();
     // It may fail before anybody waits for it.
     next.catch(() => undefined);
-    for (const { id, status } of await read.list({ limit: RECENT_RUNS })) {
+    for (const { id, status } of await read.list({ limit: 50 })) {
       if (!isFinal(status)) this.#follow(principal, id);
     }
     for (let { done, value } = await next; !done; { done, value } = await next) {

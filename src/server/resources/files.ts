@@ -2,9 +2,15 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { Backend, BackendErrorCode } from "../../backends/backend.ts";
 import { mimeTypeOf } from "../../backends/mime.ts";
-import type { Contents, ListSection, ResourceScope, ResourceSpec } from "./resource.ts";
+import {
+  type Contents,
+  type ListSection,
+  type ResourceScope,
+  type ResourceSpec,
+  invalidParams,
+} from "./resource.ts";
 import { completeRun, findRun } from "./runs.ts";
-import { FILES_TEMPLATE, RUN_FILES_TEMPLATE, fileUri, runFileUri } from "../contracts/uris.ts";
+import { FILES_TEMPLATE, RUN_TEMPLATE, fileUri, runFileUri } from "../contracts/uris.ts";
 
 /**
  * Files that the agents of all threads share, by their virtual path, such as `/workspace/…`, `/memories/…` and
@@ -35,7 +41,7 @@ const sharedFiles = async ({ runs }: ResourceScope): Promise<Backend> => (await 
 /** Files as the agent of one run sees them. */
 export const RUN_FILES: ResourceSpec = {
   name: "run-files",
-  uri: RUN_FILES_TEMPLATE,
+  uri: `${RUN_TEMPLATE}/files/{+path}`,
   title: "Run files",
   description: "Files as the agent of a run sees them: those of its thread and the shared folders.",
   complete: {
@@ -103,7 +109,7 @@ async function readTarget(target: ReadTarget): Promise<Contents> {
   if (content === undefined) throw refusal(uri, read.code, read.error);
   if (read.nextOffset !== undefined || content.length > MAX_SIZE) {
     const message = `${uri} is too large to be read as a resource. Read it in pages with read_agent_file.`;
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message, { uri });
+    throw invalidParams(message, { uri });
   }
   if (typeof content === "string") return { mimeType, text: content };
   return { mimeType, blob: Buffer.from(content).toString("base64") };

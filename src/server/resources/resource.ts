@@ -180,11 +180,11 @@ async function listPage(
   return { resources, nextCursor: Buffer.from(JSON.stringify(next)).toString("base64url") };
 }
 
+export const invalidParams = (message: string, data?: { uri: string }): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, message, data);
+
 export const invalidCursor = (): ProtocolError =>
-  new ProtocolError(
-    ProtocolErrorCode.InvalidParams,
-    "Invalid cursor: take it from the answer before, or leave it out.",
-  );
+  invalidParams("Invalid cursor: take it from the answer before, or leave it out.");
 
 /** Passes errors that are written for the client; any other one is logged and hidden behind a reference. */
 export async function guarded<Value>(

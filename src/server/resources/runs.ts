@@ -12,8 +12,6 @@ import { RUN_TEMPLATE, type RUN_VIEWS, runUri } from "../contracts/uris.ts";
 
 /** Newest events in `/events`. */
 const SHOWN_EVENTS = 1000;
-/** Time that a client may cache the resources of a finished run, in ms. */
-const FINAL_TTL_MS = 86_400_000;
 
 interface FoundRun {
   service: PrincipalRuns;
@@ -105,7 +103,7 @@ export const RUN_RESOURCES: readonly ResourceSpec[] = VIEWS.map(({ path, text, .
   complete: { run_id: completeRun },
   read: async (request, scope) => {
     const run = await findRun(scope, request);
-    const ttlMs = isFinal(run.view.run.status) ? FINAL_TTL_MS : 0;
+    const ttlMs = isFinal(run.view.run.status) ? 86_400_000 : 0;
     return { text: await text(run, request), ttlMs };
   },
 }));

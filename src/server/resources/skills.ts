@@ -1,6 +1,6 @@
 /** The Skills extension: the catalog of skills, and the resources that show them. */
 import type { McpServer, Resource } from "@modelcontextprotocol/server";
-import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
+import { ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { Skill } from "@modelcontextprotocol/server/ext/skills";
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
@@ -10,11 +10,15 @@ import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
 import { cacheFor } from "../contracts/revisions.ts";
 import { DIRECTORY_TYPE } from "./files.ts";
-import { type Contents, type ResourceScope, type ResourceSpec, guarded, invalidCursor } from "./resource.ts";
+import {
+  type Contents,
+  type ResourceScope,
+  type ResourceSpec,
+  guarded,
+  invalidCursor,
+  invalidParams,
+} from "./resource.ts";
 import { decodeOnce, encodePath } from "../contracts/uris.ts";
-
-/** The Skills extension (SEP-2640), as servers declare it. */
-export const SKILLS_EXTENSION = { "io.modelcontextprotocol/skills": { directoryRead: true } } as const;
 
 /** Skills in one answer of `skills/list`, and skills named in `resources/list`. */
 const PAGE = 50;
@@ -59,14 +63,15 @@ export function serveSkills(mcp: McpServer, scope: ResourceScope): void {
     guarded("skills/get", scope, async () => {
       const skill = await (await catalog()).describe(uri);
       if (skill === undefined)
-        throw invalid(`No skill is served at ${uri}. List them with skills/list.`, uri);
+        throw invalidParams(`No skill is served at ${uri}. List them with skills/list.`, { uri });
       return { skill, ...cache };
     }),
   );
   mcp.server.setRequestHandler("resources/directory/read", { params: UriParams }, ({ uri }) =>
     guarded("resources/directory/read", scope, async () => {
       const resources = await (await catalog()).children(uri);
-      if (resources === undefined) throw invalid(`${uri} is not a folder of a skill that is served.`, uri);
+      if (resources === undefined)
+        throw invalidParams(`${uri} is not a folder of a skill that is served.`, { uri });
       return { resources, ...cache };
     }),
   );
@@ -89,9 +94,6 @@ async function page(
   const last = rest.length > PAGE ? shown.at(-1) : undefined;
   return { skills, ...defined({ nextCursor: last && Buffer.from(last).toString("base64url") }) };
 }
-
-const invalid = (message: string, uri: string): ProtocolError =>
-  new ProtocolError(ProtocolErrorCode.InvalidParams, message, { uri });
 
 const ROOT = "/skills";
 const MANIFEST = "SKILL.md";

@@ -1,6 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
-import { type ResourceScope, guarded } from "./resource.ts";
+import { ResourceNotFoundError } from "@modelcontextprotocol/server";
+import { type ResourceScope, guarded, invalidParams } from "./resource.ts";
 import { runIdOf } from "../contracts/uris.ts";
 
 const MAX_SUBSCRIPTIONS = 1024;
@@ -23,7 +23,7 @@ export function serveSubscriptions(
     if (!mayExist) throw new ResourceNotFoundError(uri);
     if (subscribed.size >= MAX_SUBSCRIPTIONS) {
       const message = `This connection has ${MAX_SUBSCRIPTIONS} subscriptions. Unsubscribe from some first.`;
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+      throw invalidParams(message);
     }
     subscribed.add(uri);
     scope.changes.follow(scope.principal, uri);

@@ -18,7 +18,7 @@ import { type InputRequests, decidedElsewhere, runResult, taskFields, withNote }
 import { TASKS_EXTENSION } from "../contracts/extensions.ts";
 import type { Revision } from "../contracts/revisions.ts";
 import { answerWays } from "../calls/tool.ts";
-import { guarded } from "../resources/resource.ts";
+import { guarded, invalidParams } from "../resources/resource.ts";
 import type { PersonRequest } from "../views/request-form.ts";
 
 export interface TasksScope {
@@ -56,10 +56,7 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
         const view = await runs.read.view(taskId);
         if (view === undefined)
           // Answers for a task that does not exist and for one of another principal alike.
-          throw new ProtocolError(
-            ProtocolErrorCode.InvalidParams,
-            "Unknown task. Use a taskId that run_deep_agent returned.",
-          );
+          throw invalidParams("Unknown task. Use a taskId that run_deep_agent returned.");
         return { ...(await answer({ runs, view, client, context })) };
       }),
     );
@@ -177,9 +174,6 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
   return {};
 }
 
-/** Questions remembered at one time; a dropped one is asked again under a new key. */
-const MOST_QUESTIONS = 10_000;
-
 /** The form for an approval or another question, for clients that poll. */
 interface Question {
   /** Stays the same until an answer could not be carried out; then there is a new one, never an old one. */
@@ -202,7 +196,8 @@ interface Question {
 export class TaskQuestions {
   readonly #clocks: Pick<ServerDeps, "clock" | "monotonic">;
   readonly #started: number;
-  readonly #questions = new NewestOf<Question>(MOST_QUESTIONS);
+  /** A dropped question is asked again under a new key. */
+  readonly #questions = new NewestOf<Question>(10_000);
 
   constructor(clocks: Pick<ServerDeps, "clock" | "monotonic">) {
     this.#clocks = clocks;
@@ -240,9 +235,6 @@ export class TaskQuestions {
   }
 }
 
-/** Runs remembered at one time; a dropped one is asked about again, with a new address. */
-const MOST_PAGES = 1000;
-
 interface Shown {
   /** When it was asked under its present key. */
   at: number;
@@ -260,7 +252,8 @@ interface Shown {
  */
 export class TaskPages {
   readonly #clock: Clock;
-  readonly #shown = new NewestOf<Shown>(MOST_PAGES);
+  /** By run. A dropped one is asked about again, with a new address. */
+  readonly #shown = new NewestOf<Shown>(1000);
 
   constructor(clock: Clock) {
     this.#clock = clock;

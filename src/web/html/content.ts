@@ -168,8 +168,12 @@ export class PageContent {
     if (/^(ul|ol|dl|menu|dir|blockquote)$/.test(tag)) return [this.#nesting(node)];
     if (tag === "slot") return [hast("span", this.#slotted(node))];
     const shadow = childElements(node).find((one) => hasAttribute(one, "shadowrootmode"));
-    if (shadow) return [hast("div", this.#inShadow(node, shadow))];
-    return this.#plain(node);
+    if (!shadow) return this.#plain(node);
+    // The content of a shadow root, with the children of its host in its slots.
+    this.#hosts.push(node);
+    const shown = this.#children(shadow);
+    this.#hosts.pop();
+    return [hast("div", shown)];
   }
 
   #plain(node: Element): ElementContent[] {
@@ -238,14 +242,6 @@ export class PageContent {
     const isEntry = /^(li|td|p|label)$/.test(node.parentNode?.nodeName ?? "");
     if (attribute(node, "type") !== "checkbox" || !isEntry) return [];
     return [hastText(hasAttribute(node, "checked") ? "[x] " : "[ ] ")];
-  }
-
-  /** The content of a shadow root, with the children of its host in its slots. */
-  #inShadow(host: Element, root: Element): ElementContent[] {
-    this.#hosts.push(host);
-    const shown = this.#children(root);
-    this.#hosts.pop();
-    return shown;
   }
 
   #slotted(slot: Element): ElementContent[] {
