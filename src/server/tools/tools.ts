@@ -158,7 +158,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     title: "Read a file of the agent",
     kind: "read",
     scopes: ["read"],
-    description: "Reads a file as the agent sees it, with line numbers and in pages.",
+    description: "Reads a file as the agent sees it: pages with line numbers.",
     input: fileInput,
     output: z.object({ path: z.string(), content: z.string() }),
     handle: async (args, call) => {
