@@ -107,21 +107,16 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
   const { approve, tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
   const isWanted = (name: string): boolean =>
     (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
-  // The tools without repeated names; the first of each name counts.
-  const chosen = [...new Map(listed.toReversed().map((tool) => [tool.name, tool])).values()]
-    .toReversed()
-    .filter(({ name }) => isWanted(name));
+  // The first tool of each name counts.
+  const byName = new Map(listed.toReversed().map((tool) => [tool.name, tool]));
+  const chosen = [...byName.values()].toReversed().filter(({ name }) => isWanted(name));
   const kept = chosen.slice(0, MAX_TOOLS);
   const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
-  if (kept.length < chosen.length) {
-    const count = chosen.length - kept.length;
-    left.push({
-      tool: `(${count} more)`,
-      reason: `a server may offer ${MAX_TOOLS}; select some with the setting tools`,
-    });
-  }
+  const more = chosen.length - kept.length;
+  const reason = `a server may offer ${MAX_TOOLS}; select some with the setting tools`;
+  if (more > 0) left.push({ tool: `(${more} more)`, reason });
   const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
-  const absent = named.filter((name) => !listed.some((tool) => tool.name === name));
+  const absent = named.filter((name) => !byName.has(name));
   if (absent.length > 0) log.warn("mcp_tools_unknown", { server, tools: absent });
   if (left.length > 0)
     log.warn("mcp_tools_left_out", { server, count: left.length, tools: left.slice(0, 10) });
@@ -130,7 +125,6 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
   const { mcpAgentTool } = await import("./tool.ts");
   const { materialTools } = await import("./material.ts");
   const nameOf = (own: string): string => offeredName(server, own);
-  const taken = new Set(listed.map(({ name }) => name));
   const offered = [
     ...kept.map((tool) => {
       const problem = checkOf(tool.inputSchema);
@@ -138,7 +132,7 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
       const name = nameOf(tool.name);
       return { own: tool.name, tool: mcpAgentTool({ name, connection, tool, problem, resultProblem }) };
     }),
-    ...(await materialTools(connection, taken, nameOf)).filter(({ own }) => isWanted(own)),
+    ...(await materialTools(connection, new Set(byName.keys()), nameOf)).filter(({ own }) => isWanted(own)),
   ];
   // By default, a person approves all calls but those of tools declared read-only.
   const gated = offered.filter(({ own, tool }) => {
