@@ -66,8 +66,6 @@ export const ownPath = nonEmptyText.refine(
   },
 );
 
-/** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
-
 const token = fields("token", {
   sha256: matching(/^[0-9a-f]{64}$/, "must be the SHA-256 of the token in lowercase hex"),
   principal: matching(/^[A-Za-z0-9._@+-]{1,128}$/, "use letters, digits and . _ @ + - only, at most 128"),
@@ -235,14 +233,12 @@ export const mountsSchema = z.record(z.string(), mount).superRefine((mounts, con
   }
 });
 
-export type MountsConfig = z.output<typeof mountsSchema>;
-
 /** The settings that name environment variables, with those. */
 export const namedVariables = ({
   mounts,
   storageS3,
 }: {
-  mounts: MountsConfig;
+  mounts: z.output<typeof mountsSchema>;
   storageS3?: object | undefined;
 }): [setting: string, variable: string][] =>
   [
