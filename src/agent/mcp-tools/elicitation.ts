@@ -42,14 +42,12 @@ export type InputRequired = Pick<InputRequiredResult, "inputRequests" | "request
   isRefusal?: true;
 };
 
-/** Code of a server of 2025-11-25 for a call that needs addresses to be opened first. */
-const URL_REQUIRED = -32_042;
-
 /** The addresses that a person has to open before a call, if this error says so. */
 export function refusedUntilOpened(error: unknown): InputRequired | undefined {
   const { code, data } = recordOf(error);
   const listed = [recordOf(data)["elicitations"] ?? []].flat();
-  if (code !== URL_REQUIRED || listed.length === 0) return undefined;
+  // The code of a server of 2025-11-25 for such a call.
+  if (code !== -32_042 || listed.length === 0) return undefined;
   const requests = listed.map((params, index) => [
     String(index),
     { method: "elicitation/create", params: { mode: "url", ...recordOf(params) } },

@@ -27,21 +27,18 @@ export interface McpToolSet {
 export const leftOutText = ({ server, tool, reason }: McpToolSet["leftOut"][number]): string =>
   `The tool '${tool}' of the MCP server '${server}' is left out: ${reason}.`;
 
-/** A server as it was when it was last asked for its tools. */
-export interface McpServerState {
-  name: string;
-  config: McpServerConfig;
-  /** Absent: it was not asked yet. */
-  last?: { at: number; set: McpToolSet } | undefined;
-}
-
 export interface McpTools {
   /**
    * Connects where needed, and lists the tools of every server. A server to which connecting has just failed is
    * asked again after a pause; `isAskedFor`, by a person: at once. Never rejects.
    */
   forAgent(options?: { isAskedFor?: boolean }): Promise<McpToolSet>;
-  states(): McpServerState[];
+  /** Each server as it was when it was last asked for its tools. Without `last`, it was not asked yet. */
+  states(): {
+    name: string;
+    config: McpServerConfig;
+    last?: { at: number; set: McpToolSet } | undefined;
+  }[];
   /** Ends every connection and every process behind one. */
   close(): Promise<void>;
 }

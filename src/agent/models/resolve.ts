@@ -84,13 +84,12 @@ async function providerModel(
       packageName === PACKAGES.chat
         ? await import("@langchain/openai")
         : await loadPackage(packageName, packages);
-    const Model = loaded[facts.package?.chatModel ?? ""] as ChatModelClass; // by its name
+    const Model = loaded[facts.package?.chatModel ?? ""] as new (options: object) => BaseChatModel; // by its name
     const model = exchangeCompletions(new Model(fields), exchange, { origin });
     limitSilence(model, limits);
     return setExchange(model, exchange);
   } catch (error) {
-    const { spec, provider } = choice;
-    throw loadingFailure(error, { spec, provider, name: packageName, ...defined({ packages }) });
+    throw loadingFailure(error, choice, packageName, packages);
   }
 }
 
@@ -183,8 +182,6 @@ function effortMembers(
 
 const PACKAGES = { chat: "@langchain/openai", messages: "@langchain/anthropic" } as const;
 
-type ChatModelClass = new (options: Record<string, unknown>) => BaseChatModel;
-
 /** Options of the connection. The endpoint is always set, so that the logged one is the used one. */
 function connection(
   wire: NonNullable<Provider["wire"]>,
@@ -209,12 +206,9 @@ function connection(
 /** `name`: of the provider's package. */
 function loadingFailure(
   error: unknown,
-  {
-    spec,
-    provider,
-    name,
-    packages,
-  }: Record<"spec" | "provider" | "name", string> & Pick<ResolveOptions, "packages">,
+  { spec, provider }: Record<"spec" | "provider", string>,
+  name: string,
+  packages: string | undefined,
 ): ConfigurationError {
   const text = errorMessage(error);
   const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
