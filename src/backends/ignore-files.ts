@@ -31,11 +31,8 @@ export class IgnoreFiles extends PolicyRules {
     super({});
     const way = relative(top, workspace).replaceAll("\\", "/");
     this.#way = way === "" ? "" : `${way}/`;
-    for (const folder of [
-      "",
-      ...(way === "" ? [] : [...parentPaths(`/${way}`).map((path) => path.slice(1)), way]),
-    ])
-      this.#read(top, folder);
+    const folders = way === "" ? [] : [...parentPaths(`/${way}`), `/${way}`];
+    for (const folder of ["", ...folders]) this.#read(top, folder.slice(1));
   }
 
   /** Reads the files of `top`, of `workspace` and between them. Returns null if they name nothing. */
