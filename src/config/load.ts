@@ -30,12 +30,10 @@ export interface ConfigSources extends HostFacts {
   flags: FlagValues;
 }
 
+/** `problems`: one line each, with the setting as the person wrote it. */
 export type LoadedConfig =
   | { ok: true; config: Config; warnings: string[] }
-  | {
-      ok: false;
-      /** One line each: the setting as the person wrote it, and its problem. */ problems: string[];
-    };
+  | { ok: false; problems: string[] };
 
 /**
  * Reads the configuration: defaults < profile < file (`--config`) < environment (`DEEPAGENT_*`) < flags.

@@ -183,7 +183,7 @@ export function settingInfo(path: string) {
   const options = memberOf(unwrap(schema), "options");
   return defined({
     description: textMemberOf(schema, "description") ?? textMemberOf(unwrap(schema), "description"),
-    defaultText: /^(?:string|number|boolean)$/.test(typeof initial) ? String(initial) : undefined,
+    defaultText: ["string", "number", "boolean"].includes(typeof initial) ? String(initial) : undefined,
     choices: Array.isArray(options) ? options.map(String) : undefined,
   });
 }
@@ -215,18 +215,12 @@ export type ModelSettings = Pick<
 >;
 
 /** The models that runs may use, the main one first; `undefined`: the environment chooses it. */
-export const configuredModels = ({
-  model,
-  fallbackModels,
-  allowedModels,
-  judgeModel,
-  subagents,
-}: Omit<ModelSettings, "models">): Array<string | undefined> => [
-  model,
-  ...fallbackModels,
-  ...allowedModels,
-  ...(judgeModel === undefined ? [] : [judgeModel]),
-  ...subagents.flatMap((one) => one.model ?? []),
+export const configuredModels = (config: Omit<ModelSettings, "models">): Array<string | undefined> => [
+  config.model,
+  ...config.fallbackModels,
+  ...config.allowedModels,
+  ...[config.judgeModel ?? []].flat(),
+  ...config.subagents.flatMap((one) => one.model ?? []),
 ];
 
 export const asksForClientModel = (config: Omit<ModelSettings, "models">): boolean =>

@@ -2,7 +2,7 @@
 import { defined } from "../core/defined.ts";
 import { shapeProblem } from "../core/json.ts";
 import { cutMiddle } from "../core/text.ts";
-import { isRecord, textMemberOf } from "../core/unknown.ts";
+import { isRecord, recordOf, textMemberOf } from "../core/unknown.ts";
 import { callFields, checkDecision, readDecision } from "./call-request.ts";
 import { checkReview, choiceText, readReview, reviewFields, reviewText } from "./review.ts";
 import type {
@@ -247,11 +247,9 @@ function optionsOf(schema: Record<string, unknown>): { options: string[]; labels
       Array.isArray(names) && names.length === values.length ? { labels: names.map(String) } : {};
     return { options: values.map(String), ...labels };
   }
-  const cases = [oneOf, anyOf].find((list) => Array.isArray(list) && list.length > 0) as
-    | unknown[]
-    | undefined;
-  if (!cases?.every((one) => isRecord(one) && "const" in one)) return undefined;
-  const records = cases as Record<string, unknown>[]; // checked above
+  const cases: unknown = [oneOf, anyOf].find((list) => Array.isArray(list) && list.length > 0);
+  if (!Array.isArray(cases) || !cases.every((one) => isRecord(one) && "const" in one)) return undefined;
+  const records = cases.map(recordOf);
   return {
     options: records.map((one) => String(one["const"])),
     labels: records.map((one) => String(one["title"] ?? one["const"])),

@@ -88,7 +88,7 @@ export async function beginLogin({
       if (!client || !given || !discovery)
         throw new LoginFailed("The authorization server gave no token. Begin again.");
       const { authorizationServerUrl, authorizationServerMetadata: metadata } = discovery;
-      // What it does not say is what was asked for (RFC 6749, 5.1).
+      // Without a scope of its own, the requested one was granted (RFC 6749, 5.1).
       const tokens = { ...defined({ scope: options.scope }), ...given };
       const expiresAt = tokenExpiry(tokens, request.clock());
       const authorizationServer = authorizationServerUrl;

@@ -93,7 +93,7 @@ export class McpConnection {
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
   #hasNoise = false;
-  /** What the server says about its use; empty before it was reached. */
+  /** Instructions of the server; empty before it was reached. */
   instructions = "";
   readonly #pause: ReturnType<typeof retryPause>;
 

@@ -24,16 +24,9 @@ export function parseElicitation(server: string, params: unknown): Question | un
 
 /** The answer as the server gets it. Silence is neither a yes nor a no. */
 export function elicitResult(answer: Answer | undefined): ElicitResult {
-  switch (answer?.type) {
-    case "fields":
-      return { action: "accept", content: answer.values };
-    case "opened":
-      return { action: "accept" };
-    case "decline":
-      return { action: "decline" };
-    default:
-      return { action: "cancel" };
-  }
+  if (answer?.type === "fields") return { action: "accept", content: answer.values };
+  if (answer?.type === "opened") return { action: "accept" };
+  return { action: answer?.type === "decline" ? "decline" : "cancel" };
 }
 
 /** The request of a server to ask a person, before it carries out a call. */
@@ -42,11 +35,11 @@ export type InputRequired = Pick<InputRequiredResult, "inputRequests" | "request
   isRefusal?: true;
 };
 
-/** The addresses that a person has to open before a call, if this error says so. */
+/** The addresses that a person has to open before a call, if this error names them. */
 export function refusedUntilOpened(error: unknown): InputRequired | undefined {
   const { code, data } = recordOf(error);
   const listed = [recordOf(data)["elicitations"] ?? []].flat();
-  // The code of a server of 2025-11-25 for such a call.
+  // Servers of 2025-11-25 answer with this code.
   if (code !== -32_042 || listed.length === 0) return undefined;
   const requests = listed.map((params, index) => [
     String(index),

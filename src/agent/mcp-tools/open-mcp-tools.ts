@@ -15,7 +15,7 @@ export interface McpToolSet {
   gated: readonly string[];
   /** Servers whose tools are missing, and why. */
   problems: ReadonlyArray<{ server: string; reason: string; needsLogin?: true }>;
-  /** What servers say about their use. */
+  /** Instructions of servers. */
   instructions: ReadonlyArray<{ server: string; text: string }>;
   /** Servers that work otherwise than configured, one sentence each. */
   notes: ReadonlyArray<{ server: string; text: string }>;

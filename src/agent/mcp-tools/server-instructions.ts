@@ -7,7 +7,7 @@ import { offeredName } from "./server-config.ts";
 /** Characters of one server, as in Claude Code 2.1, and of all servers. */
 const MOST = { server: 4096, all: 12_000 };
 
-/** Shows the model what servers say about the tools that it has. `tools`: those of the agent. */
+/** Shows the model the instructions of the servers whose tools it has. `tools`: those of the agent. */
 export function serverInstructions(
   said: McpToolSet["instructions"],
   tools: readonly { name: string }[],

@@ -352,10 +352,8 @@ function enter(
     open.push(directory.openDirectory(name));
   } catch (thrown) {
     const code = codeOf(thrown);
-    if (code === "ENOTDIR" || code === "ELOOP") {
-      const target = linkTarget(directory, name);
-      if (target !== undefined) return { target };
-    }
+    const target = code === "ENOTDIR" || code === "ELOOP" ? linkTarget(directory, name) : undefined;
+    if (target !== undefined) return { target };
     if (code !== "ENOENT") throw thrown;
     if (options.create !== true) return { thrown };
     try {
