@@ -266,9 +266,6 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** Unknown settings of one group that are named. */
-const MAX_UNKNOWN = 20;
-
 /** Only the first problem of a setting is described: a value of the wrong kind also fails later checks. */
 function describeIssues(
   issues: readonly z.core.$ZodIssue[],
@@ -282,7 +279,7 @@ function describeIssues(
     }, "");
     if (issue.code === "unrecognized_keys") {
       const known = knownKeys(issue.path);
-      const shown = issue.keys.slice(0, MAX_UNKNOWN).map((key) => {
+      const shown = issue.keys.slice(0, 20).map((key) => {
         const full = path === "" ? key : `${path}.${key}`;
         const meant = closestName(shownName(key), known);
         return describe(

@@ -89,7 +89,17 @@ async function providerModel(
     limitSilence(model, limits);
     return setExchange(model, exchange);
   } catch (error) {
-    throw loadingFailure(error, choice, packageName, packages);
+    const { spec, provider } = choice;
+    const text = errorMessage(error);
+    const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
+    const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? packageName;
+    const message = !isMissing
+      ? `Model '${spec}' could not be set up by ${packageName}: ${withoutSecrets(text)}`
+      : packages === undefined
+        ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
+        : packageMissing(provider, missing);
+    const code = isMissing ? "model_package_missing" : "model_invalid";
+    throw new ConfigurationError(code, message, { cause: error });
   }
 }
 
@@ -201,26 +211,6 @@ function connection(
     zdrEnabled: true,
     configuration: { baseURL: url, fetch, defaultHeaders },
   };
-}
-
-/** `name`: of the provider's package. */
-function loadingFailure(
-  error: unknown,
-  { spec, provider }: Record<"spec" | "provider", string>,
-  name: string,
-  packages: string | undefined,
-): ConfigurationError {
-  const text = errorMessage(error);
-  const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
-  const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? name;
-  const message = !isMissing
-    ? `Model '${spec}' could not be set up by ${name}: ${withoutSecrets(text)}`
-    : packages === undefined
-      ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
-      : packageMissing(provider, missing);
-  return new ConfigurationError(isMissing ? "model_package_missing" : "model_invalid", message, {
-    cause: error,
-  });
 }
 
 /**

@@ -73,9 +73,9 @@ export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | u
     /** True if a line concerns a single file or directory. */
     let hasProblem = false;
     splitStream(child.stderr, "\n", (line) => {
-      const large = TOO_LARGE.exec(line)?.[1];
+      const large = /^rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (.*): \d+ bytes$/s.exec(line)?.[1];
       if (large !== undefined) answer.tooLarge.push(withoutDot(large));
-      const [, entry, code] = ABOUT_ONE_ENTRY.exec(line) ?? [];
+      const [, entry, code] = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s.exec(line) ?? [];
       if (entry === undefined) return;
       hasProblem = true;
       // Not permitted (1, 13), input/output error or on Windows access denied (5).
@@ -139,9 +139,6 @@ function splitStream(stream: Readable | null, separator: string, onPiece: (piece
     if (rest !== "") onPiece(rest);
   });
 }
-
-const TOO_LARGE = /^rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (.*): \d+ bytes$/s;
-const ABOUT_ONE_ENTRY = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s;
 
 const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice(2) : path);
 

@@ -23,7 +23,9 @@ export interface Lesson {
 
 /** The change that would let a refused request pass; `undefined` if the refusal names nothing that can be changed. */
 export function learn(refused: RefusedRequest): Lesson | undefined {
-  if (PERSONS_MATTER.test(refused.text)) return undefined;
+  const personsMatter =
+    /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|insufficient|payment|subscription|arrear|api[ _-]?key|unauthori[sz]ed|permission|rate.?limit|(?:unknown|invalid|unsupported|no such) model\b/i;
+  if (personsMatter.test(refused.text)) return undefined;
   const sentences = refused.text.split(/(?<=[.!;])\s/);
   for (const { words, about, change } of LESSONS) {
     const isSaid = sentences.some((sentence) => words.every((word) => word.test(sentence)));
@@ -37,9 +39,6 @@ export function learn(refused: RefusedRequest): Lesson | undefined {
   }
   return undefined;
 }
-
-const PERSONS_MATTER =
-  /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|insufficient|payment|subscription|arrear|api[ _-]?key|unauthori[sz]ed|permission|rate.?limit|(?:unknown|invalid|unsupported|no such) model\b/i;
 
 const messageList = ({ body }: RefusedRequest): Json[] => asArray(body["messages"]).map(recordOf);
 const roles = (refused: RefusedRequest): unknown[] => messageList(refused).map(({ role }) => role);

@@ -142,9 +142,6 @@ const BODY_RULES: Readonly<Record<Wire | "all", ReadonlyArray<(body: Json, rules
   ],
 };
 
-/** Google takes this in place of a signature for calls of other models (ai.google.dev, thought signatures). */
-const NO_SIGNATURE = { google: { thought_signature: "skip_thought_signature_validator" } };
-
 /** An id of nine letters and digits, always the same for one id. */
 const shortenId = (id: unknown): unknown =>
   typeof id !== "string" || /^[a-zA-Z0-9]{9}$/.test(id)
@@ -250,7 +247,9 @@ function withThoughts(
     case "signature": {
       // Gemini signs the first of the calls that it makes at the same time.
       const isUnsigned = missing === "skip" && !calls.some((call) => isRecord(call["extra_content"]));
-      const signed = calls.map((call) => ({ extra_content: NO_SIGNATURE, ...call }));
+      // Google takes this in place of a signature for calls of other models (ai.google.dev, thought signatures).
+      const none = { google: { thought_signature: "skip_thought_signature_validator" } };
+      const signed = calls.map((call) => ({ extra_content: none, ...call }));
       return isUnsigned && calls.length > 0 ? { ...message, tool_calls: signed } : message;
     }
     case "none":
