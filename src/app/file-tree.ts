@@ -19,7 +19,6 @@ import { S3Backend } from "../backends/stores/s3.ts";
 import { StateBackend } from "../backends/stores/state.ts";
 import { packageRoot } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
-import type { MountsConfig } from "../config/sections.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
@@ -204,11 +203,11 @@ const OPEN_MOUNTS = 200;
 
 /** The configured folders on other servers. Nothing is connected before it is used. */
 export class ServerMounts {
-  readonly #mounts: MountsConfig;
+  readonly #mounts: Config["mounts"];
   readonly #env: Environment;
   readonly #opened = new NewestOf<S3Backend | PostgresBackend>(OPEN_MOUNTS);
 
-  constructor(mounts: MountsConfig, env: Environment) {
+  constructor(mounts: Config["mounts"], env: Environment) {
     this.#mounts = mounts;
     this.#env = env;
   }
@@ -241,7 +240,7 @@ export class ServerMounts {
 }
 
 function openMount(
-  { s3, postgres }: MountsConfig[string],
+  { s3, postgres }: Config["mounts"][string],
   prefix: string,
   env: Environment,
 ): S3Backend | PostgresBackend {

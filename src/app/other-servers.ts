@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { type PendingLogin, LoginFailed, beginLogin } from "../agent/mcp-tools/authorize.ts";
 import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
-import type { McpServerState, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import type { McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { leftOutText, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { takesLogin } from "../agent/mcp-tools/server-config.ts";
 import type { Environment } from "../agent/models/choose.ts";
@@ -102,7 +102,7 @@ function publicProblem(error: unknown): string {
   throw error;
 }
 
-function serverState({ name, config, last }: McpServerState): ServerState {
+function serverState({ name, config, last }: ReturnType<McpTools["states"]>[number]): ServerState {
   const { tools = [], gated = [], leftOut = [], notes = [], problems = [] } = last?.set ?? {};
   const [problem] = problems;
   return {

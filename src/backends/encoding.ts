@@ -150,7 +150,9 @@ function readOlderText(bytes: Uint8Array): FileText | undefined {
     const text = Buffer.from(bytes).toString();
     return { text, encoding: "utf-8", doubt: "some of its bytes are not UTF-8" };
   }
-  const declared = BY_NAME.get(DECLARATION.exec(latin1.slice(0, 1024))?.[1]?.toLowerCase() ?? "");
+  // The form of declarations in XML, HTML, Python, Ruby, Emacs and Vim.
+  const declaration = /(?:charset|coding)(?:\s{1,9}|\s{0,9}[:=]\s{0,9})["']?([\w.:-]{1,40})/i;
+  const declared = BY_NAME.get(declaration.exec(latin1.slice(0, 1024))?.[1]?.toLowerCase() ?? "");
   const named = declared && inEncoding(bytes, declared);
   if (named !== undefined && named.doubt === undefined) return named;
   const guess = guessEncoding(Buffer.from(sample, "latin1"));
@@ -172,9 +174,6 @@ function isBrokenUtf8(sample: string, isCut: boolean): boolean {
   const whole = lines.filter((line) => isUtf8(Buffer.from(line, "latin1"))).length;
   return valid > 0 && (whole * 4 > lines.length || isCut);
 }
-
-/** A declaration as of XML, HTML, Python, Ruby, Emacs and Vim. */
-const DECLARATION = /(?:charset|coding)(?:\s{1,9}|\s{0,9}[:=]\s{0,9})["']?([\w.:-]{1,40})/i;
 
 function inEncoding(bytes: Uint8Array, encoding: OlderEncoding): FileText {
   const text = decodeOlder(bytes, encoding);

@@ -31,40 +31,35 @@ export class IgnoreFiles extends PolicyRules {
     super({});
     const way = relative(top, workspace).replaceAll("\\", "/");
     this.#way = way === "" ? "" : `${way}/`;
-    for (const folder of [
-      "",
-      ...(way === "" ? [] : [...parentPaths(`/${way}`).map((path) => path.slice(1)), way]),
-    ])
-      this.#read(top, folder);
+    const folders = way === "" ? [] : [...parentPaths(`/${way}`), `/${way}`];
+    for (const folder of ["", ...folders]) {
+      const at = join(top, folder);
+      const loadText = (name: string): string => {
+        const path = realPath(join(at, name));
+        return isInside(top, path) ? readFileHead(path) : "";
+      };
+      const add = ({ files }: RuleList, text: string): void => {
+        // A path is compared with each line, so that a longer file does not count as a whole.
+        const rules = new GitignoreRules(fold(headOf(text, 32 * 1024)), fold(folder.slice(1)), undefined);
+        if (!rules.isEmpty) files.push(rules);
+      };
+      for (const { name } of table.searches) add(this.#searches, loadText(name));
+      for (const { name } of table.reading) add(this.#reading, loadText(name));
+      for (const { name, keys, form } of table.settings) {
+        const settings: unknown = parse(loadText(name));
+        for (const key of keys) {
+          const patterns = readPatterns(key.split(".").reduce(memberOf, settings), form, at);
+          const texts = form === "files" ? patterns.map(loadText) : [patterns.join("\n")];
+          for (const text of texts) add(this.#reading, text);
+        }
+      }
+    }
   }
 
   /** Reads the files of `top`, of `workspace` and between them. Returns null if they name nothing. */
   static of(workspace: string, top = workspace): IgnoreFiles | null {
     const rules = new IgnoreFiles(realPath(top), realPath(workspace));
     return rules.#reading.files.length + rules.#searches.files.length > 0 ? rules : null;
-  }
-
-  #read(top: string, folder: string): void {
-    const loadText = (name: string): string => {
-      const path = join(top, folder, name);
-      return isInside(top, realPath(path)) ? readFileHead(realPath(path)) : "";
-    };
-    const add = ({ files }: RuleList, text: string): void => {
-      // A path is compared with each line, so that a longer file does not count as a whole.
-      const rules = new GitignoreRules(fold(headOf(text, 32 * 1024)), fold(folder), undefined);
-      if (!rules.isEmpty) files.push(rules);
-    };
-    for (const { name } of table.searches) add(this.#searches, loadText(name));
-    for (const { name } of table.reading) add(this.#reading, loadText(name));
-    for (const { name, keys, form } of table.settings) {
-      const settings: unknown = parse(loadText(name));
-      for (const key of keys) {
-        const value = key.split(".").reduce(memberOf, settings);
-        const patterns = readPatterns(value, form, join(top, folder));
-        if (form === "files") for (const file of patterns) add(this.#reading, loadText(file));
-        else add(this.#reading, patterns.join("\n"));
-      }
-    }
   }
 
   /** True for a path that one of the files excludes, or a folder on the way to it. Remembers folders. */

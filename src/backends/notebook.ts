@@ -8,7 +8,7 @@ import { type Node, type ParseError, findNodeAtLocation, getNodeValue, parseTree
 import { z } from "zod";
 import { headOf, trimEndOf } from "../core/text.ts";
 import { type BackendFailure, changedOutputs, textBeforeCells } from "./errors.ts";
-import { terminalText } from "../core/terminal-screen.ts";
+import { terminalText } from "./terminal-screen.ts";
 import { type TextEdit, editText } from "./text-edit.ts";
 
 const CELL_TYPES = ["code", "markdown", "raw"] as const;

@@ -15,13 +15,9 @@ export function editText(text: string, oldString: string, newString: string, rep
   const body = text.slice(mark.length);
   const old = mark !== "" && oldString.startsWith(mark) ? oldString.slice(1) : oldString;
   const replacement = mark !== "" && newString.startsWith(mark) ? newString.slice(1) : newString;
-  if (old === "") {
-    if (body !== "") return { ok: false, ...errors.emptyOldString() };
-    return replacement === ""
-      ? { ok: false, ...errors.identicalStrings() }
-      : { ok: true, text: mark + replacement, occurrences: 1 };
-  }
+  if (old === "" && body !== "") return { ok: false, ...errors.emptyOldString() };
   if (old === replacement) return { ok: false, ...errors.identicalStrings() };
+  if (old === "") return { ok: true, text: mark + replacement, occurrences: 1 };
   const plan = planEdit(body, old, replacement);
   const count = plan.matches.length;
   if (count > MAX_MATCHES) return { ok: false, ...errors.tooManyMatches(oldString, MAX_MATCHES) };

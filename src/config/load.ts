@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { type Node, type ParseError, getNodeValue, parseTree } from "jsonc-parser";
 import type { z } from "zod";
+import { orElse } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { plainProblem } from "../core/plain-problem.ts";
 import { findServers } from "./mcp-servers.ts";
@@ -29,12 +30,10 @@ export interface ConfigSources extends HostFacts {
   flags: FlagValues;
 }
 
+/** `problems`: one line each, with the setting as the person wrote it. */
 export type LoadedConfig =
   | { ok: true; config: Config; warnings: string[] }
-  | {
-      ok: false;
-      /** One line each: the setting as the person wrote it, and its problem. */ problems: string[];
-    };
+  | { ok: false; problems: string[] };
 
 /**
  * Reads the configuration: defaults < profile < file (`--config`) < environment (`DEEPAGENT_*`) < flags.
@@ -171,29 +170,23 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   const origin = fromFlag ? "--config" : CONFIG_FILE_ENV;
   const path = resolve(sources.cwd, expandHome(given, sources.home));
   draft.configFile = path;
-  let text: string;
-  try {
+  const refuse = (problem: string) => draft.problems.push(`${origin}: the file ${path} ${problem}`);
+  // Without its byte order mark. Windows PowerShell writes UTF-16.
+  const text = orElse(() => {
     const bytes = readFileSync(path);
-    // Without its byte order mark. Windows PowerShell writes UTF-16.
-    text = new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes);
-  } catch {
-    draft.problems.push(`${origin}: the file ${path} cannot be read`);
-    return;
-  }
-  if (text.length > MAX_FILE) {
-    draft.problems.push(`${origin}: the file ${path} has more than ${MAX_FILE} characters`);
-    return;
-  }
+    return new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes);
+  }, undefined);
+  if (text === undefined) return void refuse("cannot be read");
+  if (text.length > MAX_FILE) return void refuse(`has more than ${MAX_FILE} characters`);
+  if (text.trim() === "") return void refuse("is empty; {} means no settings");
   const parsed = parseJson(text);
-  if (text.trim() === "") draft.problems.push(`${origin}: the file ${path} is empty; {} means no settings`);
-  else if (!parsed.ok) draft.problems.push(`${origin}: the file ${path} is not valid JSON, ${parsed.place}`);
-  else if (isRecord(parsed.value)) {
-    const file = parsed.value;
-    // A file of another program that has servers, and no setting of ours.
-    const isOurs = knownKeys([]).some((key) => key !== "$schema" && Object.hasOwn(file, key));
-    const servers = isOurs ? undefined : findServers(file);
-    draft.values = servers === undefined ? file : { mcpServers: servers };
-  } else draft.problems.push(`${origin}: the file ${path} must hold one JSON object`);
+  if (!parsed.ok) return void refuse(`is not valid JSON, ${parsed.place}`);
+  const file = parsed.value;
+  if (!isRecord(file)) return void refuse("must hold one JSON object");
+  // A file of another program that has servers, and no setting of ours.
+  const isOurs = knownKeys([]).some((key) => key !== "$schema" && Object.hasOwn(file, key));
+  const servers = isOurs ? undefined : findServers(file);
+  draft.values = servers === undefined ? file : { mcpServers: servers };
 }
 
 /** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */
@@ -205,31 +198,24 @@ function ofTexts(value: unknown, change: (text: string) => string): unknown {
   return typeof value === "string" ? change(value) : value;
 }
 
-function setConverted(draft: Draft, setting: Setting, value: unknown, origin: string): void {
-  const converted = convert(setting, value);
-  if (converted.ok) draft.set(setting.path, converted.value, origin);
-  else draft.problems.push(`${origin}: must be ${converted.expected}`);
-}
-
-function convert(
-  setting: Setting,
-  value: unknown,
-): { ok: true; value: unknown } | { ok: false; expected: string } {
-  if (setting.kind === "list") {
-    const texts = [value].flat().flatMap((text) => String(text).split(","));
-    return { ok: true, value: texts.map((text) => text.trim()) };
-  }
-  if (typeof value !== "string") return { ok: true, value };
-  if (setting.kind === "number") {
+/** Sets a value in the form of its setting, or notes that it has another form. */
+function setConverted(draft: Draft, { kind, path }: Setting, value: unknown, origin: string): void {
+  let converted = value;
+  if (kind === "list")
+    converted = [value].flat().flatMap((text) =>
+      String(text)
+        .split(",")
+        .map((part) => part.trim()),
+    );
+  else if (typeof value === "string" && kind === "number") {
     const number = value.trim() === "" ? Number.NaN : Number(value);
-    return Number.isFinite(number) ? { ok: true, value: number } : { ok: false, expected: "a number" };
+    converted = Number.isFinite(number) ? number : undefined;
+  } else if (typeof value === "string" && kind === "boolean") {
+    const isOff = /^(false|0|no|off)$/i.test(value);
+    converted = /^(true|1|yes|on)$/i.test(value) || (isOff ? false : undefined);
   }
-  if (setting.kind === "boolean") {
-    if (/^(true|1|yes|on)$/i.test(value)) return { ok: true, value: true };
-    if (/^(false|0|no|off)$/i.test(value)) return { ok: true, value: false };
-    return { ok: false, expected: "true or false" };
-  }
-  return { ok: true, value };
+  if (converted !== undefined) draft.set(path, converted, origin);
+  else draft.problems.push(`${origin}: must be ${kind === "number" ? "a number" : "true or false"}`);
 }
 
 /** Returns the folders in which this program keeps its own files. Agents see nothing in them. */
@@ -280,9 +266,6 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** Unknown settings of one group that are named. */
-const MAX_UNKNOWN = 20;
-
 /** Only the first problem of a setting is described: a value of the wrong kind also fails later checks. */
 function describeIssues(
   issues: readonly z.core.$ZodIssue[],
@@ -296,7 +279,7 @@ function describeIssues(
     }, "");
     if (issue.code === "unrecognized_keys") {
       const known = knownKeys(issue.path);
-      const shown = issue.keys.slice(0, MAX_UNKNOWN).map((key) => {
+      const shown = issue.keys.slice(0, 20).map((key) => {
         const full = path === "" ? key : `${path}.${key}`;
         const meant = closestName(shownName(key), known);
         return describe(

@@ -1,6 +1,7 @@
 import { _default as withDefault, optional, z } from "zod";
+import { defined } from "../core/defined.ts";
 import { LOG_LEVELS } from "../core/logger.ts";
-import { memberOf } from "../core/unknown.ts";
+import { memberOf, textMemberOf } from "../core/unknown.ts";
 import { limitsSchema } from "./limits.ts";
 import { mcpServersSchema } from "./mcp-servers.ts";
 import { newsSchema } from "./news.ts";
@@ -172,28 +173,19 @@ export type Config = z.output<typeof ConfigSchema> & {
 };
 export type ConfigInput = z.input<typeof ConfigSchema>;
 
-/** Facts of the schema about one setting, for help and messages. */
-export interface SettingInfo {
-  description?: string;
-  /** The default as text, such as `"workspace"` or `8`; absent if there is none. */
-  defaultText?: string;
-  /** Allowed values, when there is a fixed list. */
-  choices?: readonly string[];
-}
-
-/** Facts about the setting at `path`, such as `http.port`. */
-export function settingInfo(path: string): SettingInfo {
+/**
+ * Facts about the setting at `path`, such as `http.port`, for help and messages: its description, its default as text,
+ * and its values if there is a fixed list. Each is absent if there is none.
+ */
+export function settingInfo(path: string) {
   const schema = schemaAt(path.split("."));
   const initial = memberOf(memberOf(schema, "def"), "defaultValue");
-  const description = memberOf(schema, "description") ?? memberOf(unwrap(schema), "description");
   const options = memberOf(unwrap(schema), "options");
-  return {
-    ...(typeof description === "string" ? { description } : {}),
-    ...(typeof initial === "string" || typeof initial === "number" || typeof initial === "boolean"
-      ? { defaultText: String(initial) }
-      : {}),
-    ...(Array.isArray(options) ? { choices: options.map(String) } : {}),
-  };
+  return defined({
+    description: textMemberOf(schema, "description") ?? textMemberOf(unwrap(schema), "description"),
+    defaultText: ["string", "number", "boolean"].includes(typeof initial) ? String(initial) : undefined,
+    choices: Array.isArray(options) ? options.map(String) : undefined,
+  });
 }
 
 /** Names that are allowed in the group at `path`, as far as they are fixed. */
@@ -223,18 +215,12 @@ export type ModelSettings = Pick<
 >;
 
 /** The models that runs may use, the main one first; `undefined`: the environment chooses it. */
-export const configuredModels = ({
-  model,
-  fallbackModels,
-  allowedModels,
-  judgeModel,
-  subagents,
-}: Omit<ModelSettings, "models">): Array<string | undefined> => [
-  model,
-  ...fallbackModels,
-  ...allowedModels,
-  ...(judgeModel === undefined ? [] : [judgeModel]),
-  ...subagents.flatMap((one) => one.model ?? []),
+export const configuredModels = (config: Omit<ModelSettings, "models">): Array<string | undefined> => [
+  config.model,
+  ...config.fallbackModels,
+  ...config.allowedModels,
+  ...[config.judgeModel ?? []].flat(),
+  ...config.subagents.flatMap((one) => one.model ?? []),
 ];
 
 export const asksForClientModel = (config: Omit<ModelSettings, "models">): boolean =>

@@ -66,8 +66,6 @@ export const ownPath = nonEmptyText.refine(
   },
 );
 
-/** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
-
 const token = fields("token", {
   sha256: matching(/^[0-9a-f]{64}$/, "must be the SHA-256 of the token in lowercase hex"),
   principal: matching(/^[A-Za-z0-9._@+-]{1,128}$/, "use letters, digits and . _ @ + - only, at most 128"),
@@ -235,26 +233,19 @@ export const mountsSchema = z.record(z.string(), mount).superRefine((mounts, con
   }
 });
 
-export type MountsConfig = z.output<typeof mountsSchema>;
-
 /** The settings that name environment variables, with those. */
-export const namedVariables = ({
-  mounts,
-  storageS3,
-}: {
-  mounts: MountsConfig;
+export function namedVariables(config: {
+  mounts: z.output<typeof mountsSchema>;
   storageS3?: object | undefined;
-}): [setting: string, variable: string][] =>
-  [
-    ["storageS3", storageS3 ?? {}] as const,
-    ...Object.entries(mounts).flatMap(([path, given]) =>
-      Object.entries(given).map(([kind, settings]) => [`mounts.${path}.${kind}`, settings] as const),
-    ),
-  ].flatMap(([path, settings]) =>
-    Object.entries(settings).flatMap(([name, value]): [string, string][] =>
-      name.endsWith("Variable") ? [[`${path}.${name}`, String(value)]] : [],
-    ),
-  );
+}): [setting: string, variable: string][] {
+  const groups: [path: string, settings: object][] = [["storageS3", config.storageS3 ?? {}]];
+  for (const [path, given] of Object.entries(config.mounts))
+    for (const [kind, settings] of Object.entries(given)) groups.push([`mounts.${path}.${kind}`, settings]);
+  return groups.flatMap(([path, settings]) => {
+    const named = Object.entries(settings).filter(([name]) => name.endsWith("Variable"));
+    return named.map(([name, value]): [string, string] => [`${path}.${name}`, String(value)]);
+  });
+}
 
 export const subagentSchema = fields("subagent", {
   name: matching(/^[a-z0-9][a-z0-9-]{0,63}$/, "use lowercase letters, digits and hyphens"),
@@ -280,15 +271,11 @@ export const modelParameters = z
   .optional()
   .superRefine((given = {}, context) => {
     for (const [model, parameters] of Object.entries(given))
-      // Gateways need headers of their own.
-      for (const name of OWN_PARAMETERS.filter(
-        (own) =>
-          Object.hasOwn(parameters, own) &&
-          !(isRecord(parameters[own]) && Object.keys(parameters[own]).join() === "defaultHeaders"),
-      ))
-        context.addIssue({
-          code: "custom",
-          path: [model, name],
-          message: "the server sets this parameter itself; remove it",
-        });
+      for (const name of OWN_PARAMETERS.filter((own) => Object.hasOwn(parameters, own))) {
+        const value = parameters[name];
+        // Gateways need headers of their own.
+        if (isRecord(value) && Object.keys(value).join() === "defaultHeaders") continue;
+        const message = "the server sets this parameter itself; remove it";
+        context.addIssue({ code: "custom", path: [model, name], message });
+      }
   });

@@ -140,12 +140,9 @@ const inheritedDescriptors = (): readonly number[] =>
     .filter((number) => number > STANDARD_ERROR && outlivesExec(number)));
 
 function outlivesExec(descriptor: number): boolean {
-  try {
-    const flags = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8"))?.[1];
-    // The bit of O_CLOEXEC.
-    return flags !== undefined && (Number.parseInt(flags, 8) & 0o2000000) === 0;
-  } catch {
-    // It was the one that the folder was read with.
-    return false;
-  }
+  // There is none of the descriptor that the folder was read with.
+  const facts = orElse(() => readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8"), "");
+  const flags = /^flags:\s*(\d+)$/m.exec(facts)?.[1];
+  // The bit of O_CLOEXEC.
+  return flags !== undefined && (Number.parseInt(flags, 8) & 0o2000000) === 0;
 }

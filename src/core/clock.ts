@@ -89,25 +89,14 @@ export function durationText(milliseconds: number): string {
 export const shortTime = (milliseconds: number): string =>
   `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;
 
-export interface PaceOptions {
-  /** Number that may be sent at once after a quiet period. */
-  burst: number;
-  /** Milliseconds from one to the next when more are asked for than that. */
-  everyMs: number;
-  /** For durations: it does not jump. */
-  clock: Clock;
-}
-
-/** Decides when something that is asked for often is sent. */
-export interface Pace {
-  /** Sends at once, or when its turn has come, together with all that was asked for until then. */
-  ask(): void;
-  /** After this nothing is sent any more. */
-  stop(): void;
-}
-
-/** `send` is called with nothing: it sends whatever is newest by then. */
-export function createPace(send: () => void, { burst, everyMs, clock }: PaceOptions): Pace {
+/**
+ * Decides when something that is asked for often is sent. `send` is called with nothing: it sends whatever is newest by
+ * then. `burst` of them may be sent at once after a quiet period, and then one every `everyMs`. `clock`: for durations.
+ */
+export function createPace(
+  send: () => void,
+  { burst, everyMs, clock }: { burst: number; everyMs: number; clock: Clock },
+) {
   /** Messages sent so far have used up the time until here. */
   let usedUntil = -Infinity;
   let waiting: NodeJS.Timeout | undefined;
@@ -118,13 +107,15 @@ export function createPace(send: () => void, { burst, everyMs, clock }: PaceOpti
     send();
   };
   return {
-    ask: () => {
+    /** Sends at once, or when its turn has come, together with all that was asked for until then. */
+    ask: (): void => {
       if (stopped || waiting !== undefined) return;
       const wait = usedUntil - clock();
       if (wait > 0) waiting = setTimeout(sendNow, wait);
       else sendNow();
     },
-    stop: () => {
+    /** After this nothing is sent any more. */
+    stop: (): void => {
       stopped = true;
       clearTimeout(waiting);
     },

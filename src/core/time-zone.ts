@@ -1,4 +1,5 @@
 /** Finds the time zone that a text means, in the forms of systems and of people. */
+import { orElse } from "./errors.ts";
 import { realPath } from "./real-path.ts";
 import table from "./time-zones.json" with { type: "json" };
 
@@ -12,13 +13,13 @@ export function findZone(text: string, by: "TZ" | "person"): string | undefined 
   const name = by === "TZ" ? path.replace(/^(?:posix|right)\//, "") : given;
   // Newer versions of Node take offsets too, and name some settings "Etc/Unknown".
   if (/^[a-z]/i.test(name) && name !== "Etc/Unknown") {
-    try {
-      return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
-    } catch {
-      const isSame = ([known]: [string, string]): boolean => known.toLowerCase() === name.toLowerCase();
-      const zone = name.includes(" ") ? Object.entries(table.zones).find(isSame)?.[1] : undefined;
-      if (zone !== undefined) return zone;
-    }
+    const zone = orElse(
+      () => new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone,
+      "",
+    );
+    const isSame = ([known]: [string, string]): boolean => known.toLowerCase() === name.toLowerCase();
+    const found = zone || (name.includes(" ") ? Object.entries(table.zones).find(isSame)?.[1] : undefined);
+    if (found !== undefined) return found;
   }
   if (by === "person") {
     const [, offset] = /^(?:UTC|GMT)? ?([+-]\d{1,2}(?::\d\d)?|[+-]\d{4})$/i.exec(name) ?? [];

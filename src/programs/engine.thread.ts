@@ -70,12 +70,8 @@ function write(line: string): void {
 }
 
 function done(value: string): void {
-  const characters = value.length;
-  if (characters <= limits.valueCharacters) outcome = { value };
-  else
-    outcome = {
-      error: `The program returned ${characters} characters of JSON, more than ${limits.valueCharacters}. Return less, or write it to a file.`,
-    };
+  const error = `The program returned ${value.length} characters of JSON, more than ${limits.valueCharacters}. Return less, or write it to a file.`;
+  outcome = value.length <= limits.valueCharacters ? { value } : { error };
 }
 
 /** Lets the program work until it waits or ends. */

@@ -32,13 +32,10 @@ export interface ProgramInput {
   readonly onlyCompiles?: boolean;
 }
 
-/** A module of WebAssembly. */
-type CompiledEngine = object;
-
 export interface EngineInput extends ProgramInput {
   readonly limits: ProgramLimits;
-  /** The engine, once a program has begun in this process: compiling it takes most of a short program's time. */
-  readonly compiled?: CompiledEngine | undefined;
+  /** The engine as a module of WebAssembly, once a program has begun in this process: compiling it takes most of a short program's time. */
+  readonly compiled?: object | undefined;
 }
 
 /** A call of a tool. `number`: from 1, in the order in which the program makes them. `args`: JSON. */
@@ -56,7 +53,7 @@ export interface ToEngine {
 }
 
 export type FromEngine =
-  | { readonly kind: "begins"; readonly compiled: CompiledEngine }
+  | { readonly kind: "begins"; readonly compiled: object }
   | ({ readonly kind: "call" } & ProgramCall)
   /** The program waits. It has got this many answers and made this many calls. */
   | { readonly kind: "idle"; readonly answers: number; readonly calls: number; readonly spentMs: number }
@@ -79,7 +76,7 @@ export interface ProgramHost {
 const programThreads = new Semaphore(32);
 
 /** The engine, which every thread can use. */
-let compiled: CompiledEngine | undefined;
+let compiled: object | undefined;
 
 export class RunningProgram {
   readonly end: Promise<ProgramEnd>;

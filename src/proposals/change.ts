@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { type TextEncoding, isOlder } from "../backends/encoding.ts";
 import { startsAt } from "../backends/sandbox/starting-places.ts";
+import { byIdentity } from "../core/by-identity.ts";
 import { defined } from "../core/defined.ts";
 import { linesToCompare } from "../core/diff.ts";
 import { type Hunk as LineChange, closeHunks, hunksBetween } from "../core/hunks.ts";
@@ -27,16 +28,8 @@ interface Lines {
   folder: LineChange[] | undefined;
 }
 
-const edits = new WeakMap<Sides, Lines | "none">();
-
 /** A file that is changed in its lines only; `undefined` for any other. Compares each once, which takes a while. */
-export function compareLines(sides: Sides): Lines | undefined {
-  const known = edits.get(sides) ?? compared(sides) ?? "none";
-  edits.set(sides, known);
-  return known === "none" ? undefined : known;
-}
-
-function compared({ base, proposed, folder }: Sides): Lines | undefined {
+export const compareLines = byIdentity(({ base, proposed, folder }: Sides): Lines | undefined => {
   const [before, after] = [readText(base), readText(proposed)];
   const hasSameMode =
     base?.kind === "file" && proposed?.kind === "file" && base.executable === proposed.executable;
@@ -54,7 +47,7 @@ function compared({ base, proposed, folder }: Sides): Lines | undefined {
     hunks: hunks.length > MOST_HUNKS ? [changes] : hunks,
     folder: now && encoding && (now === before ? [] : hunksBetween(lines, linesToCompare(now.text))),
   };
-}
+});
 
 /** `room`: characters for its diff. `Infinity`: its hunks have all of it, for whoever displays it piece by piece. */
 export function proposedFile(

@@ -66,22 +66,20 @@ export class Folder {
 
   /** Follows no link. */
   async read(path: string): Promise<Found> {
-    const segments = path.split("/");
     try {
       return await this.#jail.atEntry(
-        segments,
-        { links: "none", lastLink: "itself" },
-        async ({ directory, name }) => {
+        path.split("/"),
+        ITSELF,
+        async ({ directory, name }): Promise<Found> => {
           const stats = statEntry(directory, name);
           if (stats === undefined || stats.isDirectory()) return NOTHING;
           const version = statVersion(stats);
+          const other = (why: string): Found => ({ content: { kind: "other", why }, version });
           if (stats.isSymbolicLink())
             return { content: { kind: "link", target: readlinkSync(directory.at(name)) }, version };
-          if (!stats.isFile()) return { content: { kind: "other", why: "not a regular file" }, version };
-          if ((await this.#hidden?.has(stats)) === true)
-            return { content: { kind: "other", why: "another name of a hidden file" }, version };
-          if (stats.size > BigInt(MOST_BYTES))
-            return { content: { kind: "other", why: "larger than 64 MB" }, version };
+          if (!stats.isFile()) return other("not a regular file");
+          if ((await this.#hidden?.has(stats)) === true) return other("another name of a hidden file");
+          if (stats.size > BigInt(MOST_BYTES)) return other("larger than 64 MB");
           const descriptor = directory.openFile(name, constants.O_RDONLY);
           try {
             const bytes = Buffer.from(await readBytes(descriptor, Number(stats.size), MOST_BYTES));
@@ -120,10 +118,8 @@ export class Folder {
         if (error !== undefined) return error;
       }
       if (content?.kind === "link")
-        await this.#jail.atEntry(
-          at.segments,
-          { create: true, links: "none", lastLink: "itself" },
-          ({ directory, name }) => symlinkSync(content.target, directory.at(name)),
+        await this.#jail.atEntry(at.segments, { ...ITSELF, create: true }, ({ directory, name }) =>
+          symlinkSync(content.target, directory.at(name)),
         );
       if (content?.kind !== "file") return undefined;
       const { content: old, version } = isReplaced ? NOTHING : found;
@@ -149,7 +145,7 @@ export class Folder {
     const segments = path.split("/").slice(0, -1);
     for (; segments.length > 0; segments.pop()) {
       const isGone = await this.#jail
-        .atEntry([...segments], { links: "none", lastLink: "itself" }, ({ directory, name }) => {
+        .atEntry([...segments], ITSELF, ({ directory, name }) => {
           rmdirSync(directory.at(name));
           return true;
         })
@@ -170,6 +166,8 @@ export class Folder {
     return this.#protected === undefined ? at : { ...at, hidden: this.#protected };
   }
 }
+
+const ITSELF = { links: "none", lastLink: "itself" } as const;
 
 const NOTHING: Found = { content: undefined, version: undefined };
 

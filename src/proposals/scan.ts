@@ -27,7 +27,6 @@ export const stampOf = ({ ino, size, mtimeNs, ctimeNs, mode }: BigIntStats): str
 
 /** Most files of a workspace, without those in ignored folders. */
 const MOST_FILES = 200_000;
-const FILES_PER_TURN = 100;
 
 /** Files and links of a folder in no order, without those in ignored folders, `.git` and unfinished writes. */
 export async function scan(root: string): Promise<ScannedFile[]> {
@@ -40,7 +39,7 @@ export async function scan(root: string): Promise<ScannedFile[]> {
       const entries = await fs.readdir(join(root, folder), { withFileTypes: true }).catch(nothingThere);
       for (const [index, entry] of entries.entries()) {
         // Asking the system for one file at a time is much faster than handing each to another thread.
-        if (index % FILES_PER_TURN === 0) await ownTurn();
+        if (index % 100 === 0) await ownTurn();
         const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
         if (entry.name === ".git" || isTemporaryName(entry.name)) continue;
         if (entry.isDirectory()) {
@@ -119,7 +118,7 @@ export async function copyFolder(
     tree.jail.inDirectory(folder.split(sep).filter(Boolean), { links: "none" }, async (directory) => {
       const pathOf = ({ name }: Dirent): string => join(folder, name);
       const entries = (await directory.entries()).filter(
-        (entry) => !isLeftOut({ from: root, path: pathOf(entry), entry, repositories }),
+        (entry) => !isLeftOut(root, pathOf(entry), entry, repositories),
       );
       const copied = await mapAtMost(4, entries, async (entry) =>
         copyOne(directory, entry, pathOf(entry)).then(() => [entry], nothingThere),
@@ -139,7 +138,7 @@ export async function copyFolder(
 }
 
 /** Parts of repositories that the copy does not need, and files that lead to repositories elsewhere. */
-function isLeftOut({ from, path, entry, repositories }: Copied): boolean {
+function isLeftOut(from: string, path: string, entry: Dirent, repositories: ReadonlySet<string>): boolean {
   if (isTemporaryName(entry.name)) return true;
   if (!(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink())) return true;
   if (["objects", "worktrees", "lfs"].includes(entry.name)) return repositories.has(dirname(path));
@@ -149,14 +148,6 @@ function isLeftOut({ from, path, entry, repositories }: Copied): boolean {
   const text = entry.isFile() ? orElse(() => readFileSync(join(from, path), "utf8"), "") : "";
   const target = /^gitdir: ([^/\n].*)$/m.exec(text)?.[1];
   return target === undefined || !repositories.has(join(dirname(path), target));
-}
-
-interface Copied {
-  from: string;
-  path: string;
-  entry: Dirent;
-  /** Paths of Git folders. */
-  repositories: ReadonlySet<string>;
 }
 
 /** The folders with the objects of a workspace's repository, of its submodules and of repositories inside it. */

@@ -134,9 +134,24 @@ export class WorkspaceCopy {
     return JSON.parse(await fs.readFile(this.at("manifest.json"), "utf8")) as Manifest; // written by `writeManifest`
   }
 
-  /** Names the commits that the agent made in the copy. */
-  commits({ workspace }: Manifest): Promise<string[]> {
-    return copyCommits(this.at("tree"), workspace);
+  /**
+   * Names the commits in the repositories of the copy that its workspace does not have, such as
+   * `1a2b3c4 Fix the parser (feature)`. Those of a repository inside begin with its path.
+   */
+  async commits({ workspace }: Pick<Manifest, "workspace">): Promise<string[]> {
+    const [root, original] = [realPath(this.at("tree")), realPath(workspace)];
+    const found: string[] = [];
+    for (const folder of gitFolders(root)) {
+      const own = join(folder, "objects");
+      // A copy begins without any objects of its own.
+      const objects = orElse(() => readdirSync(own, { recursive: true, encoding: "utf8" }), []);
+      if (!objects.some((name) => /^[0-9a-f]{2}\/|^pack\//.test(name))) continue;
+      const path = relative(root, folder);
+      const commits = await newCommits(folder, join(original, path)).catch(() => []);
+      const inner = path.replace(/(?:^|\/)\.git(?:\/modules)?(?=\/|$)/, "").replace(/^\//, "");
+      found.push(...commits.map((line) => oneLine(inner === "" ? line : `${inner}: ${line}`, 200)));
+    }
+    return found.slice(0, 50);
   }
 
   /** The decisions of people, oldest first. */
@@ -233,28 +248,6 @@ async function copyPlain(from: string, to: string): Promise<string | undefined> 
 async function writeManifest(place: string, manifest: Manifest): Promise<void> {
   await fs.writeFile(join(place, UNFINISHED), JSON.stringify(manifest), { flush: true });
   await fs.rename(join(place, UNFINISHED), join(place, "manifest.json"));
-}
-
-/**
- * Names the commits in the repositories of `tree`, a copy of `workspace`, which the workspace does not have, such as
- * `1a2b3c4 Fix the parser (feature)`. Those of a repository inside begin with its path.
- */
-export async function copyCommits(tree: string, workspace: string): Promise<string[]> {
-  const [root, original] = [realPath(tree), realPath(workspace)];
-  const found: string[] = [];
-  for (const folder of gitFolders(root)) {
-    // A copy begins without any objects of its own.
-    const objects = orElse(
-      () => readdirSync(join(folder, "objects"), { recursive: true, encoding: "utf8" }),
-      [],
-    );
-    if (!objects.some((name) => /^[0-9a-f]{2}\/|^pack\//.test(name))) continue;
-    const path = relative(root, folder);
-    const commits = await newCommits(folder, join(original, path)).catch(() => []);
-    const inner = path.replace(/(?:^|\/)\.git(?:\/modules)?(?=\/|$)/, "").replace(/^\//, "");
-    found.push(...commits.map((line) => oneLine(inner === "" ? line : `${inner}: ${line}`, 200)));
-  }
-  return found.slice(0, 50);
 }
 
 async function newCommits(folder: string, original: string): Promise<string[]> {

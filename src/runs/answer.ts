@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { canonicalJson } from "../core/json.ts";
 import { oneLine, shownName } from "../core/text.ts";
-import { type CheckedAnswer, answerText, checkAnswer, requestText } from "../tools/check-answer.ts";
-import type { PersonAnswer } from "../tools/request.ts";
+import { answerText, checkAnswer, requestText } from "../tools/check-answer.ts";
+import type { CheckedAnswer, PersonAnswer } from "../tools/request.ts";
 import type { RunContext } from "./context.ts";
 import type { AnsweredRequest, GivenAnswer, SignedAnswer, UsedAnswer } from "./ports.ts";
 import { DEADLINE, type Principal, type RunRequest, alreadyAnswered } from "./run.ts";

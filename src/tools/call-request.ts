@@ -2,13 +2,11 @@
 import { canonicalJson } from "../core/json.ts";
 import { escapeHidden } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
-import type { CallRequest, Field, PersonAnswer, PersonDecision, Value } from "./request.ts";
+import type { CallRequest, CheckedAnswer, Field, PersonAnswer, PersonDecision, Value } from "./request.ts";
 
 /** Longest arguments that a form field can hold for editing, in characters. */
 export const MAX_EDITABLE = 8000;
 const MAX_MESSAGE = 2000;
-
-type CheckedDecision = { ok: true; answer: PersonDecision } | { ok: false; message: string };
 
 /** The decisions that a person may make about a call. `isWhole`: all of the call is shown; else it is not approved. */
 export const offeredDecisions = (
@@ -46,7 +44,10 @@ export function callFields(call: CallRequest, offered = offeredDecisions(call)):
 }
 
 /** Reads a decision from the values of the fields. Nothing but a well-formed answer becomes one. */
-export function readDecision(call: CallRequest, values: Readonly<Record<string, Value>>): CheckedDecision {
+export function readDecision(
+  call: CallRequest,
+  values: Readonly<Record<string, Value>>,
+): CheckedAnswer<PersonDecision> {
   const { decision, edited_args: edited = "", message = "" } = values;
   const offered = offeredDecisions(call);
   const isKnown = ["approve", "approve_same", "edit", "reject"].some((type) => type === decision);
@@ -73,19 +74,19 @@ export function readDecision(call: CallRequest, values: Readonly<Record<string, 
 }
 
 /** Checks that a decision is one of those that the call allows. The arguments of an edit are not checked. */
-export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedDecision {
+export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedAnswer<PersonDecision> {
   const chosen = offeredDecisions(call).find((type) => type === answer.type);
   return chosen === undefined
     ? notOffered(call, answer.type)
     : { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
 }
 
-const notOffered = (call: CallRequest, type: string): CheckedDecision =>
+const notOffered = (call: CallRequest, type: string): CheckedAnswer<PersonDecision> =>
   wrong(
     `"${type}" is not possible for this call of ${call.tool}. Possible: ${offeredDecisions(call).join(", ")}.`,
   );
 
-const wrong = (message: string): CheckedDecision => ({ ok: false, message });
+const wrong = (message: string): CheckedAnswer<PersonDecision> => ({ ok: false, message });
 
 /** Decisions that let the call run as it stands. */
 const isApproving = (decision: PersonAnswer["type"]): boolean =>

@@ -309,21 +309,11 @@ export const toolParameters = byIdentity((parameters: ToolSpec["schema"]): Recor
     io: "input",
     override: ({ jsonSchema }) => {
       // Each request has these bytes, which do not help a model. Arguments are checked all the same.
-      for (const bound of BOUNDS) delete jsonSchema[bound];
+      const bounds = "minLength maxLength minItems maxItems pattern minimum maximum exclusiveMinimum";
+      for (const bound of bounds.split(" ")) Reflect.deleteProperty(jsonSchema, bound);
       if (jsonSchema.default === false || jsonSchema.default === 0) delete jsonSchema.default;
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   });
   return schema;
 });
-
-const BOUNDS = [
-  "minLength",
-  "maxLength",
-  "minItems",
-  "maxItems",
-  "pattern",
-  "minimum",
-  "maximum",
-  "exclusiveMinimum",
-] as const;

@@ -2,15 +2,19 @@
 import { defined } from "../core/defined.ts";
 import { shapeProblem } from "../core/json.ts";
 import { cutMiddle } from "../core/text.ts";
-import { isRecord } from "../core/unknown.ts";
+import { isRecord, recordOf, textMemberOf } from "../core/unknown.ts";
 import { callFields, checkDecision, readDecision } from "./call-request.ts";
 import { checkReview, choiceText, readReview, reviewFields, reviewText } from "./review.ts";
-import type { Answer, Field, PersonAnswer, Question, RequestContent, Value } from "./request.ts";
+import type {
+  Answer,
+  CheckedAnswer,
+  Field,
+  PersonAnswer,
+  Question,
+  RequestContent,
+  Value,
+} from "./request.ts";
 import { parsedUrl } from "../core/parsed-url.ts";
-
-export type CheckedAnswer<Given = PersonAnswer> =
-  | { ok: true; answer: Given }
-  | { ok: false; message: string };
 
 const MOST_CHARS = 64 * 1024;
 
@@ -184,7 +188,7 @@ export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] |
     .slice(0, 50)
     .map(([name, property]): Field | undefined => {
       if (!isRecord(property)) return undefined;
-      const [title, description] = [textIn(property["title"]), textIn(property["description"])];
+      const [title, description] = ["title", "description"].map((key) => textMemberOf(property, key));
       const required = needed.has(name) ? (true as const) : undefined;
       const field = flatField(property);
       return field && { name, ...defined({ title, description, required }), ...field };
@@ -192,7 +196,6 @@ export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] |
   return fields.every((field) => field !== undefined) ? fields : undefined;
 }
 
-const textIn = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 const numberIn = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
 type Kind<Of = Field> = Of extends Field ? Omit<Of, "name" | "title" | "description" | "required"> : never;
@@ -244,11 +247,9 @@ function optionsOf(schema: Record<string, unknown>): { options: string[]; labels
       Array.isArray(names) && names.length === values.length ? { labels: names.map(String) } : {};
     return { options: values.map(String), ...labels };
   }
-  const cases = [oneOf, anyOf].find((list) => Array.isArray(list) && list.length > 0) as
-    | unknown[]
-    | undefined;
-  if (!cases?.every((one) => isRecord(one) && "const" in one)) return undefined;
-  const records = cases as Record<string, unknown>[]; // checked above
+  const cases: unknown = [oneOf, anyOf].find((list) => Array.isArray(list) && list.length > 0);
+  if (!Array.isArray(cases) || !cases.every((one) => isRecord(one) && "const" in one)) return undefined;
+  const records = cases.map(recordOf);
   return {
     options: records.map((one) => String(one["const"])),
     labels: records.map((one) => String(one["title"] ?? one["const"])),

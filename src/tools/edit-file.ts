@@ -128,16 +128,17 @@ export function nearestLines(text: string, missing: string): string | undefined 
   const lines = text.split("\n", 20_000).map((line) => line.replace(/\r$/, ""));
   const wanted = missing.replace(/^\n+|(?<!\n)\n+$/g, "").split(/\r?\n/);
   if (wanted.every((line) => line.trim() === "")) return undefined;
+  const count = wanted.length;
+  const describe = (at: number, difference: string): string => {
+    const end = Math.min(at + count, lines.length);
+    const part = lines.slice(at, Math.min(end, at + 8)).map((line) => headOf(line, 200));
+    const name = count === 1 ? `Line ${at + 1} of the file` : `Lines ${at + 1} to ${end} of the file`;
+    return `${name} ${difference}:\n${part.join("\n")}`;
+  };
   for (const [difference, fold] of FOLDS) {
     const [folded, part] = [lines.map(fold), wanted.map(fold)];
     const at = folded.findIndex((_, start) => part.every((line, index) => folded[start + index] === line));
-    if (at !== -1)
-      return describeLines(
-        lines,
-        at,
-        wanted.length,
-        `differ${wanted.length === 1 ? "s" : ""} in ${difference}`,
-      );
+    if (at !== -1) return describe(at, `differ${count === 1 ? "s" : ""} in ${difference}`);
   }
   const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
   const plain = missing.replaceAll(/\\([ntr"'`\\])/g, (_, sign: string) => escapes[sign] ?? sign);
@@ -148,19 +149,7 @@ export function nearestLines(text: string, missing: string): string | undefined 
     // A short line stands in many places.
     const at = line.length < 8 ? -1 : known.findIndex((each) => each.includes(line));
     if (at !== -1)
-      return describeLines(
-        lines,
-        Math.max(at - index, 0),
-        wanted.length,
-        `${wanted.length === 1 ? "is" : "are"} alike, but not the same`,
-      );
+      return describe(Math.max(at - index, 0), `${count === 1 ? "is" : "are"} alike, but not the same`);
   }
   return undefined;
-}
-
-function describeLines(lines: readonly string[], at: number, count: number, difference: string): string {
-  const end = Math.min(at + count, lines.length);
-  const part = lines.slice(at, Math.min(end, at + 8)).map((line) => headOf(line, 200));
-  const name = count === 1 ? `Line ${at + 1} of the file` : `Lines ${at + 1} to ${end} of the file`;
-  return `${name} ${difference}:\n${part.join("\n")}`;
 }

@@ -155,10 +155,10 @@ const unsupported = (text: string): ToolResult => toolError(text, { code: "unsup
 
 const outputText = (output: string): string => wellFormed(output).replace(/\n$/, "") || "<no output>";
 
-const JOB_HINT = "Read its output or stop it with the job tool";
-
 const LEFTOVERS_STOPPED =
   "[Programs that this command left running in the background were stopped with it. To keep one running, run its command line without `&` and with background: true.]";
+
+const JOB_HINT = "Read its output or stop it with the job tool";
 
 function exitLine({ exitCode, timedOut }: ExecuteResponse): string {
   const code = timedOut ? TIMEOUT_EXIT_CODE : exitCode;

@@ -3,6 +3,7 @@ import { byValue } from "../core/by-identity.ts";
 import type { GrepMatch } from "../backends/backend.ts";
 import { compileGlob, patternFrom } from "../backends/glob.ts";
 import { type LineMatcher, MAX_LINE_LENGTH, compileSearch, excerpt } from "../backends/search.ts";
+import { groupBy } from "../core/group-by.ts";
 import { displayName, wellFormed } from "../core/text.ts";
 import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
@@ -19,9 +20,10 @@ export function formatMatches(
   mode: GrepArguments["output_mode"],
   matcher: LineMatcher,
 ): { text: string; notices: string[] } {
-  const byFile = new Map(matches.map(({ path }): [string, GrepMatch[]] => [path, []]));
-  for (const match of matches) byFile.get(match.path)?.push(match);
-  const files = [...byFile].map(([path, found]) => ({ name: displayName(path), found }));
+  const files = [...groupBy(matches, ({ path }) => path)].map(([path, found]) => ({
+    name: displayName(path),
+    found,
+  }));
   if (mode === "files_with_matches") return { text: files.map(({ name }) => name).join("\n"), notices: [] };
   if (mode === "count")
     return { text: files.map(({ name, found }) => `${name}: ${found.length}`).join("\n"), notices: [] };

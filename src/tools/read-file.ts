@@ -7,7 +7,7 @@ import { binaryTooLarge } from "../backends/errors.ts";
 import { textRefusal } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
-import { pageRequest, readTextPage } from "../backends/pages.ts";
+import { readTextPage } from "../backends/pages.ts";
 import { baseName } from "../backends/paths.ts";
 import { describeMedia, mediaFacts, mediaKind, mediaProblem } from "../core/media.ts";
 import { displayName, wellFormed } from "../core/text.ts";
@@ -176,7 +176,7 @@ async function readPath(
   const isText =
     bytes !== undefined && bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
   const text = isText ? decodeUtf8(bytes) : undefined;
-  const result = text === undefined ? given : readTextPage(path, text, pageRequest(offset, limit));
+  const result = text === undefined ? given : readTextPage(path, text, { offset, limit });
   if (result.error !== undefined) return failedAt(path, result, context);
   const { content = "", totalLines } = result;
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);

@@ -151,3 +151,8 @@ export type AskedContent = RequestContent & { callId?: string };
 
 /** An answer of a person to a request of any kind. */
 export type PersonAnswer = Answer | PersonDecision;
+
+/** An answer that fits its request, or the problem with it. */
+export type CheckedAnswer<Given = PersonAnswer> =
+  | { ok: true; answer: Given }
+  | { ok: false; message: string };

@@ -1,10 +1,9 @@
 /** The question of a run that works on a copy: what of its changes is applied. */
 import { displayName, oneLine } from "../core/text.ts";
 import { applyFilesText, counted } from "./format.ts";
-import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./request.ts";
+import type { Answer, CheckedAnswer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./request.ts";
 
 type ReviewQuestion = Extract<Question, { kind: "review" }>;
-type Checked = { ok: true; answer: Answer } | { ok: false; message: string };
 
 /** Files that the text of the question names. */
 const MOST_NAMED = 40;
@@ -93,29 +92,31 @@ export function reviewFields(question: ReviewQuestion): Field[] {
   ];
 }
 
-export function readReview(question: ReviewQuestion, values: Readonly<Record<string, Value>>): Checked {
+export function readReview(
+  question: ReviewQuestion,
+  values: Readonly<Record<string, Value>>,
+): CheckedAnswer<Answer> {
   const { decision, files, branch, message } = values;
-  const wholly = (paths: readonly string[]) =>
-    Object.fromEntries(paths.map((path): [string, "all"] => [path, "all"]));
-  const all = wholly(plainFiles(question).map(({ path }) => path));
-  const said = typeof message === "string" && message.trim() !== "" ? { message: message.trim() } : {};
-  if (decision === "none") return checkReview(question, { apply: {}, ...said });
-  if (decision === "all") return checkReview(question, { apply: all, ...said });
-  if (decision === "branch") {
-    if (typeof branch !== "string" || branch.trim() === "")
-      return { ok: false, message: "Enter a name for the branch." };
-    return checkReview(question, { apply: all, branch: branch.trim(), ...said });
-  }
-  const chosen = Array.isArray(files) ? files : [];
-  if (chosen.length === 0) return { ok: false, message: "Choose the files to apply, or apply nothing." };
-  return checkReview(question, { apply: wholly(chosen), ...said });
+  const isBranch = decision === "branch";
+  const name = typeof branch === "string" ? branch.trim() : "";
+  if (isBranch && name === "") return { ok: false, message: "Enter a name for the branch." };
+  const isAll = isBranch || decision === "all";
+  const chosen = Array.isArray(files) && decision !== "none" ? files : [];
+  if (chosen.length === 0 && !isAll && decision !== "none")
+    return { ok: false, message: "Choose the files to apply, or apply nothing." };
+  const paths = isAll ? plainFiles(question).map(({ path }) => path) : chosen;
+  return checkReview(question, {
+    apply: Object.fromEntries(paths.map((path) => [path, "all"])),
+    ...(isBranch ? { branch: name } : {}),
+    ...(typeof message === "string" && message.trim() !== "" ? { message: message.trim() } : {}),
+  });
 }
 
-export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Checked {
+export function checkReview(question: ReviewQuestion, choice: ReviewChoice): CheckedAnswer<Answer> {
   const { apply, over = [], fit = [], refused = {}, read = [] } = choice;
   const { shown = {}, message, branch, worktree } = choice;
   const known = new Map(question.files.map((file) => [file.path, file]));
-  const wrong = (message: string): Checked => ({ ok: false, message });
+  const wrong = (message: string): CheckedAnswer<Answer> => ({ ok: false, message });
   const named = [...Object.keys(apply), ...over, ...fit, ...Object.keys(refused)];
   const unknown = named.find((path) => !known.has(path));
   if (unknown !== undefined)

@@ -81,22 +81,17 @@ export async function beginLogin({
     state,
     finish: async (answer) => {
       const code = readAuthorizationCode(answer, state, redactor);
-      const iss = answer.get("iss");
-      await orFail(
-        auth(provider, {
-          ...options,
-          authorizationCode: code,
-          ...(iss === null ? {} : { iss: issuerName(iss) }),
-        }),
-      );
+      const iss = answer.get("iss") ?? undefined;
+      const answered = { authorizationCode: code, ...defined({ iss: iss && issuerName(iss) }) };
+      await orFail(auth(provider, { ...options, ...answered }));
       const { client, tokens: given, discovery, resource } = kept;
       if (!client || !given || !discovery)
         throw new LoginFailed("The authorization server gave no token. Begin again.");
-      const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
-        discovery;
-      // What it does not say is what was asked for (RFC 6749, 5.1).
+      const { authorizationServerUrl, authorizationServerMetadata: metadata } = discovery;
+      // Without a scope of its own, the requested one was granted (RFC 6749, 5.1).
       const tokens = { ...defined({ scope: options.scope }), ...given };
       const expiresAt = tokenExpiry(tokens, request.clock());
+      const authorizationServer = authorizationServerUrl;
       return { url, authorizationServer, metadata, resource, client, tokens, expiresAt };
     },
   };

@@ -6,7 +6,7 @@ import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.t
 import { defined } from "../../core/defined.ts";
 import { TooManyQuestions, questionCounter } from "../../tools/question-quota.ts";
 import type { HoldQuestion } from "../../tools/tool.ts";
-import { codeOf } from "../../core/errors.ts";
+import { codeOf, orElse } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/choose.ts";
 import type { LeftOutTool, ReadResult, TheirTask } from "./answers.ts";
@@ -27,18 +27,12 @@ import {
 import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
-function killProcess(pid: number | null): void {
-  try {
-    if (pid !== null) process.kill(pid, "SIGKILL");
-  } catch {
-    // It has ended already.
-  }
-}
+/** Ends a process, unless it has ended already. */
+const killProcess = (pid: number | null): boolean =>
+  pid !== null && orElse(() => process.kill(pid, "SIGKILL"), false);
 
 /** Time a server may take to list its protocol revisions, in ms; older servers may not answer. */
 const PROBE_MS = 4000;
-const METHOD_NOT_FOUND = -32_601;
-const MAX_PAGES = 64;
 
 export interface ConnectionOptions {
   env: Environment;
@@ -101,7 +95,7 @@ export class McpConnection {
   #hasNoise = false;
   /** How often the server has said that its tools changed. */
   toolChanges = 0;
-  /** What the server says about its use; empty before it was reached. */
+  /** Instructions of the server; empty before it was reached. */
   instructions = "";
   readonly #pause: ReturnType<typeof retryPause>;
 
@@ -146,13 +140,13 @@ export class McpConnection {
       } catch (error) {
         if (codeOf(error) === "REQUEST_TIMEOUT") this.#isSlow = true;
         // A server without tools may not know the question.
-        if (Reflect.get(Object(error), "code") === METHOD_NOT_FOUND) return { tools: [], leftOut: [] };
+        if (Reflect.get(Object(error), "code") === -32_601) return { tools: [], leftOut: [] };
         if (cursors.size === 0) throw error;
         read.push({ tool: "(further tools)", reason: this.reason(error) });
         cursor = undefined;
       }
       if (cursor !== undefined) cursors.add(cursor);
-    } while (cursor !== undefined && cursors.size < MAX_PAGES && monotonicClock() < end);
+    } while (cursor !== undefined && cursors.size < 64 && monotonicClock() < end);
     this.#isSlow = false;
     if (cursor !== undefined) read.push({ tool: "(further tools)", reason: "its list did not end" });
     return {
@@ -270,15 +264,10 @@ export class McpConnection {
     const pid = attempt.pid();
     // Lets the process end by itself first.
     const late = setTimeout(() => killProcess(pid), 500);
-    try {
-      const client = await Promise.race([attempt.client, Promise.resolve(undefined)]);
-      await client?.close();
-    } catch {
-      // It was never connected.
-    } finally {
-      clearTimeout(late);
-      killProcess(attempt.pid());
-    }
+    const client = await Promise.race([attempt.client, Promise.resolve(undefined)]).catch(() => undefined);
+    await client?.close().catch(() => {}); // it is abandoned; how its end goes does not matter
+    clearTimeout(late);
+    killProcess(attempt.pid());
   }
 
   /** Ends the server's process at once, for when this process is about to end. */
@@ -288,9 +277,14 @@ export class McpConnection {
 
   async #guarded<T>(work: (client: Client) => Promise<T>, isRepeatable: boolean): Promise<T> {
     for (let broke: unknown; ;) {
-      const { attempt, client } = await this.#connected().catch((error: unknown) => {
+      let attempt: Attempt;
+      let client: Client;
+      try {
+        attempt = this.#connect();
+        client = await Promise.race([attempt.client, attempt.patience]);
+      } catch (error) {
         throw broke ?? error;
-      });
+      }
       const hasSession = this.#way === "sse" || client.transport?.sessionId !== undefined;
       attempt.waiting += 1;
       try {
@@ -316,11 +310,6 @@ export class McpConnection {
         if (!isInUse) client.close().catch(() => {}); // it is abandoned; how its end goes does not matter
       }
     }
-  }
-
-  async #connected(): Promise<{ attempt: Attempt; client: Client }> {
-    const attempt = this.#connect();
-    return { attempt, client: await Promise.race([attempt.client, attempt.patience]) };
   }
 
   #connect(): Attempt {
@@ -452,6 +441,5 @@ function isAnswer(error: unknown): boolean {
   const code: unknown = Reflect.get(error, "code");
   const codes =
     "REQUEST_TIMEOUT INVALID_RESULT UNSUPPORTED_RESULT_TYPE METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION";
-  const answers: readonly unknown[] = codes.split(" ");
-  return typeof code === "number" || error.name === "AbortError" || answers.includes(code);
+  return typeof code === "number" || error.name === "AbortError" || codes.split(" ").includes(String(code));
 }

@@ -24,16 +24,9 @@ export function parseElicitation(server: string, params: unknown): Question | un
 
 /** The answer as the server gets it. Silence is neither a yes nor a no. */
 export function elicitResult(answer: Answer | undefined): ElicitResult {
-  switch (answer?.type) {
-    case "fields":
-      return { action: "accept", content: answer.values };
-    case "opened":
-      return { action: "accept" };
-    case "decline":
-      return { action: "decline" };
-    default:
-      return { action: "cancel" };
-  }
+  if (answer?.type === "fields") return { action: "accept", content: answer.values };
+  if (answer?.type === "opened") return { action: "accept" };
+  return { action: answer?.type === "decline" ? "decline" : "cancel" };
 }
 
 /** The request of a server to ask a person, before it carries out a call. */
@@ -42,14 +35,12 @@ export type InputRequired = Pick<InputRequiredResult, "inputRequests" | "request
   isRefusal?: true;
 };
 
-/** Code of a server of 2025-11-25 for a call that needs addresses to be opened first. */
-const URL_REQUIRED = -32_042;
-
-/** The addresses that a person has to open before a call, if this error says so. */
+/** The addresses that a person has to open before a call, if this error names them. */
 export function refusedUntilOpened(error: unknown): InputRequired | undefined {
   const { code, data } = recordOf(error);
   const listed = [recordOf(data)["elicitations"] ?? []].flat();
-  if (code !== URL_REQUIRED || listed.length === 0) return undefined;
+  // Servers of 2025-11-25 answer with this code.
+  if (code !== -32_042 || listed.length === 0) return undefined;
   const requests = listed.map((params, index) => [
     String(index),
     { method: "elicitation/create", params: { mode: "url", ...recordOf(params) } },

@@ -14,7 +14,6 @@ interface MaterialKind {
   /** Name of the tool, without the server's. */
   tool: string;
   capability: "resources" | "prompts";
-  many: string;
   description: string;
   properties: NonNullable<Tool["inputSchema"]["properties"]>;
   /** The lists that show what there is. */
@@ -40,7 +39,6 @@ const CURSOR = { type: "string", description: "Continues a list, as an earlier a
 const RESOURCES: MaterialKind = {
   tool: "read_resource",
   capability: "resources",
-  many: "resources",
   description: "Read a resource of the server by its URI. Without a URI, list what there is.",
   properties: { uri: { type: "string", description: "URI of the resource." }, cursor: CURSOR },
   lists: [
@@ -64,7 +62,6 @@ const RESOURCES: MaterialKind = {
 const PROMPTS: MaterialKind = {
   tool: "get_prompt",
   capability: "prompts",
-  many: "prompts",
   description: "Get a prompt of the server by its name. Without a name, list what there is.",
   properties: {
     name: { type: "string", description: "Name of the prompt." },
@@ -138,7 +135,7 @@ async function readMaterial(
     }
     const page = typeof args["cursor"] === "string" ? { cursor: args["cursor"] } : {};
     const { lines, next } = await listPage(kind, connection, page, signal);
-    if (lines.length === 0) return { content: `The server has no ${kind.many}.` };
+    if (lines.length === 0) return { content: `The server has no ${kind.capability}.` };
     const more =
       next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];
     return { content: cutMiddle([...lines, ...more].join("\n"), 40_000) };

@@ -15,7 +15,7 @@ export interface McpToolSet {
   gated: readonly string[];
   /** Servers whose tools are missing, and why. */
   problems: ReadonlyArray<{ server: string; reason: string; needsLogin?: true }>;
-  /** What servers say about their use. */
+  /** Instructions of servers. */
   instructions: ReadonlyArray<{ server: string; text: string }>;
   /** Servers that work otherwise than configured, one sentence each. */
   notes: ReadonlyArray<{ server: string; text: string }>;
@@ -27,14 +27,6 @@ export interface McpToolSet {
 export const leftOutText = ({ server, tool, reason }: McpToolSet["leftOut"][number]): string =>
   `The tool '${tool}' of the MCP server '${server}' is left out: ${reason}.`;
 
-/** A server as it was when it was last asked for its tools. */
-export interface McpServerState {
-  name: string;
-  config: McpServerConfig;
-  /** Absent: it was not asked yet. */
-  last?: { at: number; set: McpToolSet } | undefined;
-}
-
 export interface McpTools {
   /**
    * Connects where needed, and lists the tools of every server. A server to which connecting has just failed is
@@ -43,7 +35,12 @@ export interface McpTools {
   forAgent(options?: { isAskedFor?: boolean }): Promise<McpToolSet>;
   /** How often servers have said that their tools changed. */
   changes(): number;
-  states(): McpServerState[];
+  /** Each server as it was when it was last asked for its tools. Without `last`, it was not asked yet. */
+  states(): {
+    name: string;
+    config: McpServerConfig;
+    last?: { at: number; set: McpToolSet } | undefined;
+  }[];
   /** Ends every connection and every process behind one. */
   close(): Promise<void>;
 }
@@ -110,21 +107,16 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
   const { approve, tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
   const isWanted = (name: string): boolean =>
     (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
-  // The tools without repeated names; the first of each name counts.
-  const chosen = [...new Map(listed.toReversed().map((tool) => [tool.name, tool])).values()]
-    .toReversed()
-    .filter(({ name }) => isWanted(name));
+  // The first tool of each name counts.
+  const byName = new Map(listed.toReversed().map((tool) => [tool.name, tool]));
+  const chosen = [...byName.values()].toReversed().filter(({ name }) => isWanted(name));
   const kept = chosen.slice(0, MAX_TOOLS);
   const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
-  if (kept.length < chosen.length) {
-    const count = chosen.length - kept.length;
-    left.push({
-      tool: `(${count} more)`,
-      reason: `a server may offer ${MAX_TOOLS}; select some with the setting tools`,
-    });
-  }
+  const more = chosen.length - kept.length;
+  const reason = `a server may offer ${MAX_TOOLS}; select some with the setting tools`;
+  if (more > 0) left.push({ tool: `(${more} more)`, reason });
   const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
-  const absent = named.filter((name) => !listed.some((tool) => tool.name === name));
+  const absent = named.filter((name) => !byName.has(name));
   if (absent.length > 0) log.warn("mcp_tools_unknown", { server, tools: absent });
   if (left.length > 0)
     log.warn("mcp_tools_left_out", { server, count: left.length, tools: left.slice(0, 10) });
@@ -133,7 +125,6 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
   const { mcpAgentTool } = await import("./tool.ts");
   const { materialTools } = await import("./material.ts");
   const nameOf = (own: string): string => offeredName(server, own);
-  const taken = new Set(listed.map(({ name }) => name));
   const offered = [
     ...kept.map((tool) => {
       const problem = checkOf(tool.inputSchema);
@@ -141,7 +132,7 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
       const name = nameOf(tool.name);
       return { own: tool.name, tool: mcpAgentTool({ name, connection, tool, problem, resultProblem }) };
     }),
-    ...(await materialTools(connection, taken, nameOf)).filter(({ own }) => isWanted(own)),
+    ...(await materialTools(connection, new Set(byName.keys()), nameOf)).filter(({ own }) => isWanted(own)),
   ];
   // By default, a person approves all calls but those of tools declared read-only.
   const gated = offered.filter(({ own, tool }) => {

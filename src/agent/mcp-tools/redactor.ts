@@ -1,6 +1,7 @@
 /** Blacks out the secrets of another MCP server in everything that it sends, in whichever encoding it sends them. */
 import { Buffer } from "node:buffer";
 import { fileBytes, mediaFacts } from "../../core/media.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 import { beginningOf, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { withoutSecrets } from "../models/failure.ts";
@@ -8,8 +9,6 @@ import { withoutSecrets } from "../models/failure.ts";
 const HIDDEN = "[hidden]";
 /** Shorter values are words such as `1` or `true`, which mean nothing on their own. No form of a secret is shorter. */
 const SHORTEST = 6;
-/** Newest secrets added later, such as tokens, that are looked for. An old token opens nothing. */
-const MOST_ADDED = 32;
 /** Escapes within escapes that are undone, such as JSON in a string of JSON. */
 const LAYERS = 3;
 /** Comparisons for each character of a text. A text that takes more was made to take time, and is hidden as a whole. */
@@ -25,7 +24,8 @@ const MOST_SPANS = 100_000;
  */
 export class Redactor {
   readonly #secrets: readonly string[];
-  readonly #added = new Set<string>();
+  /** Secrets added later, such as tokens. An old token opens nothing. */
+  readonly #added = new NewestOf<true>(32);
   /** The forms of all secrets by a digest of their first three characters, the longest first. */
   #forms: Array<Uint16Array[] | undefined> | undefined;
 
@@ -38,13 +38,12 @@ export class Redactor {
   add(...secrets: ReadonlyArray<string | undefined>): void {
     const fresh = secrets.filter((secret) => secret !== undefined && !this.#added.has(secret));
     if (fresh.length === 0) return;
-    for (const secret of fresh) this.#added.add(String(secret));
-    for (const oldest of [...this.#added].slice(0, -MOST_ADDED)) this.#added.delete(oldest);
+    for (const secret of fresh) this.#added.keep(String(secret), true);
     this.#prepare();
   }
 
   #prepare(): void {
-    const forms = new Set([...this.#secrets, ...this.#added].flatMap(secretForms));
+    const forms = new Set([...this.#secrets, ...this.#added.keys()].flatMap(secretForms));
     this.#forms = forms.size === 0 ? undefined : Array.from({ length: 1 << 15 });
     for (const form of [...forms].sort((left, right) => right.length - left.length)) {
       const codes = charCodes(form);

@@ -1,5 +1,6 @@
 /** Checks arguments and results by the JSON Schemas of other MCP servers. */
 import type { jsonSchemaValidator } from "@modelcontextprotocol/client";
+import { orElse } from "../../core/errors.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { isLonger } from "./answers.ts";
 
@@ -23,35 +24,30 @@ export async function schemaChecks(): Promise<(schema: object) => SchemaCheck> {
 function compile(schemas: jsonSchemaValidator, schema: object): SchemaCheck {
   // 1000 characters take 5 to 10 ms.
   if (isLonger(schema, 4000)) return () => undefined;
-  try {
-    // Leaving keywords out of a schema makes another one.
-    const checked = withoutSlowChecks(schema) as Parameters<typeof schemas.getValidator>[0];
-    const check = schemas.getValidator(checked);
-    return (value) => check(value).errorMessage;
-  } catch {
-    return () => undefined;
-  }
+  // Leaving keywords out of a schema makes another one.
+  const checked = withoutSlowChecks(schema) as Parameters<typeof schemas.getValidator>[0];
+  const check = orElse(() => schemas.getValidator(checked), undefined);
+  return (value) => check?.(value).errorMessage;
 }
 
-const SLOW_KEYWORDS: ReadonlySet<string> = new Set(["pattern", "patternProperties", "uniqueItems"]);
-/** Keywords whose keys are names of the server's own. */
-const NAMING_KEYWORDS: ReadonlySet<string> = new Set(
-  "properties $defs definitions dependentSchemas".split(" "),
-);
-/** Keywords whose values are data, not schemas. */
-const DATA_KEYWORDS: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+/** Keywords that are left out, those whose keys are names of the server's own, and those whose values are data. */
+const KEYWORDS = {
+  slow: ["pattern", "patternProperties", "uniqueItems"],
+  naming: ["properties", "$defs", "definitions", "dependentSchemas"],
+  data: ["const", "enum", "default", "examples"],
+};
 
 /** `isNaming`: the keys of the value are names, not keywords. */
 function withoutSlowChecks(value: unknown, isNaming = false): unknown {
   if (Array.isArray(value)) return value.map((member) => withoutSlowChecks(member));
   if (!isRecord(value)) return value;
-  const kept = Object.entries(value).filter(([key]) => isNaming || !SLOW_KEYWORDS.has(key));
+  const kept = Object.entries(value).filter(([key]) => isNaming || !KEYWORDS.slow.includes(key));
   return Object.fromEntries(
     kept.map(([key, inner]) => [
       key,
-      !isNaming && DATA_KEYWORDS.has(key)
+      !isNaming && KEYWORDS.data.includes(key)
         ? inner
-        : withoutSlowChecks(inner, !isNaming && NAMING_KEYWORDS.has(key)),
+        : withoutSlowChecks(inner, !isNaming && KEYWORDS.naming.includes(key)),
     ]),
   );
 }

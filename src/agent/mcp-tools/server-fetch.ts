@@ -7,9 +7,6 @@ import { REFUSALS } from "./failure-reasons.ts";
 import type { ServerLogin } from "./login.ts";
 import { isSessionLost, parseMessages, strictEvent } from "./messages.ts";
 
-/** Longest page of a proxy or the like that is read. */
-const MAX_PAGE_BYTES = 64 * 1024;
-
 /** Makes a `fetch` whose answers pass these checks before they are parsed. */
 export function serverFetch(checks: LineChecks): FetchLike {
   return async (url, init = {}) => {
@@ -115,6 +112,6 @@ function boundedAnswer(response: Response, checks: LineChecks, id?: RequestId): 
             },
           }),
         )
-      : body.pipeThrough(checkedBody(isPage ? { ...checks, maxBytes: MAX_PAGE_BYTES } : checks));
+      : body.pipeThrough(checkedBody(isPage ? { ...checks, maxBytes: 64 * 1024 } : checks));
   return new Response(stream, { status, statusText, headers });
 }

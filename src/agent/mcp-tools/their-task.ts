@@ -18,9 +18,6 @@ export function keptTask(handle: unknown): TheirTask | undefined {
 const INTERVAL = { least: 250, usual: 2000, most: 60_000 };
 /** Consecutive failed looks before the task is abandoned: about five minutes. */
 const MOST_FAILURES = 12;
-/** The server does not know the task. */
-const INVALID_PARAMS = -32_602;
-
 /**
  * Waits until the task has ended, also while the server cannot be reached for a while. A question of the task is asked
  * as one of the call is. The task is cancelled with the run.
@@ -41,8 +38,8 @@ export async function resultOfTask(
         return await ask(method, params);
       } catch (error) {
         signal.throwIfAborted();
-        const isAnswer = Reflect.get(Object(error), "code") === INVALID_PARAMS;
-        if (isAnswer || failures > MOST_FAILURES) throw error;
+        const isUnknown = Reflect.get(Object(error), "code") === -32_602;
+        if (isUnknown || failures > MOST_FAILURES) throw error;
       }
       await wait(Math.min(1000 * 2 ** (failures - 1), 60_000), undefined, { signal });
     }

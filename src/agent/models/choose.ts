@@ -1,4 +1,5 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
+import { defined } from "../../core/defined.ts";
 import { trimEndOf, variableText } from "../../core/text.ts";
 import { PROVIDERS, buildProfile } from "./profiles/profile.ts";
 import type { ModelEntry, Provider } from "./profiles/schema.ts";
@@ -256,15 +257,12 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
     .map(([name, value]) => [name, filledIn(value.replaceAll("${", "{"), env)] as const)
     .filter(([, { missing }]) => missing.length === 0)
     .map(([name, { text }]) => [name, text]);
+  const missing = given === undefined && filled.missing.length > 0 ? filled.missing : undefined;
   return {
-    ...(url === undefined ? {} : { url }),
-    ...(from === undefined ? {} : { from }),
     keys,
-    ...(key === undefined ? {} : { key }),
     isBearer: keyName === undefined && bearer !== undefined,
-    ...(apiKey === undefined ? {} : { apiKey }),
     headers: Object.fromEntries(headers) as Record<string, string>,
-    ...(given === undefined && filled.missing.length > 0 ? { missing: filled.missing } : {}),
+    ...defined({ url, from, key, apiKey, missing }),
   };
 }
 

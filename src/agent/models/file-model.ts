@@ -12,20 +12,17 @@ export interface NamedModels {
   lendable?: boolean | undefined;
 }
 
-interface ModelWish {
-  name: string;
-  model?: string | undefined;
-  /** In a list, the first allowed model counts. */
-  modelAlias?: string | readonly string[] | undefined;
-}
-
 /**
  * The model of a subagent file, in the operator's own text, or undefined for the main model. Names such as `sonnet`, in
- * `modelAlias`, stand for a named model of that family, the main one before the others. A file that asks for a model
+ * `modelAlias`, stand for a named model of that family, the main one before the others; the first allowed one of a list counts. A file that asks for a model
  * that nobody named gets the main model, and a notice.
  */
 export function fileModel(
-  { name, model, modelAlias = "" }: ModelWish,
+  {
+    name,
+    model,
+    modelAlias = "",
+  }: { name: string; model?: string | undefined; modelAlias?: string | readonly string[] | undefined },
   named: NamedModels,
 ): { model?: string; notice?: string } {
   const wishes = [model ?? modelAlias].flat();
@@ -37,11 +34,8 @@ export function fileModel(
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];
   for (const wish of wishes) {
     // Other programs write `provider/model`, or the vendor in parentheses.
-    const text = wish
-      .trim()
-      .replace(/\([^()]*\)$/, "")
-      .trim();
-    const [, provider = "", plain = ""] = /^(?:([\w.-]+)\/)?(.*)$/s.exec(text) ?? [];
+    const text = wish.trim().replace(/\([^()]*\)$/, "");
+    const [, provider = "", plain = ""] = /^(?:([\w.-]+)\/)?(.*)$/s.exec(text.trim()) ?? [];
     if (["", "inherit", "default"].includes(plain.toLowerCase())) return {};
     // Model names contain the words of their family, such as `gpt-5`, in this order.
     const isOfFamily = (spec: string): boolean =>

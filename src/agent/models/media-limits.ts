@@ -19,18 +19,11 @@ interface Provider extends Omit<MediaLimits, "accepts"> {
   request?: number;
 }
 
-// The last row is that of all others.
-const PROVIDERS: readonly Provider[] = table;
-
-/** The limits of one model for each of its media, and for a request. */
-interface ModelLimits extends Pick<Provider, "images" | "request"> {
-  each: MediaLimits;
-  crowded?: { above: number; each: MediaLimits };
-}
-
 /** The limits of a model by its provider and its profile. Unknown ones are taken as none. */
-export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((model) => {
-  const provider = PROVIDERS.find(({ named }) =>
+export const mediaLimits = byIdentity((model: BaseChatModel) => {
+  const providers: readonly Provider[] = table;
+  // The last row is that of all others.
+  const provider = providers.find(({ named }) =>
     named.split("|").some((name) => model._llmType().includes(name)),
   );
   const { types = "", crowd, images, request, ...limits } = provider ?? {};

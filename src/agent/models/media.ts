@@ -33,16 +33,15 @@ export function messageKey(message: BaseMessage): string | undefined {
   return HumanMessage.isInstance(message) ? message.id : undefined;
 }
 
-/** The data of a block. */
-interface Carried {
-  claimed: string;
-  data: string | Uint8Array;
-  /** Returns the block with other data. */
-  put: (mimeType: string, data: string) => Block;
-}
-
-/** Finds data in the forms of LangChain and of providers. `undefined`: the block has an address, or another form. */
-function carriedBy(block: Block): Carried | undefined {
+/**
+ * Finds data in the forms of LangChain and of providers; `put` returns the block with other data. `undefined`: the block
+ * has an address, or another form.
+ */
+function carriedBy(
+  block: Block,
+):
+  | { claimed: string; data: string | Uint8Array; put: (mimeType: string, data: string) => Block }
+  | undefined {
   const { data, source, image_url: image, file } = block as Record<string, unknown>; // of whichever tool
   if (typeof data === "string" || data instanceof Uint8Array) {
     if (block.type === "input_audio" || !["base64", undefined].includes(block["source_type"] as string))

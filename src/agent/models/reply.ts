@@ -222,7 +222,11 @@ export function safeReply(
   const broken = brokenCalls(given, isShort);
   const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
   const read = [
-    ...calls.map((call) => ({ call, why: broken.has(call) ? incomplete : callProblem(call.args) })),
+    ...calls.map((call) => {
+      const isTooLarge = shapeProblem(call.args, ARGUMENTS_SHAPE) !== undefined;
+      const problem = isRecord(call.args) ? (isTooLarge ? TOO_MANY : undefined) : INCOMPLETE;
+      return { call, why: broken.has(call) ? incomplete : problem };
+    }),
     ...invalid.map(({ id, name = "", error }) => ({
       call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
       why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
@@ -247,12 +251,6 @@ export function safeReply(
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
   return { reply, refused };
-}
-
-/** Why a call with these arguments cannot run, if it cannot. */
-function callProblem(args: unknown): string | undefined {
-  if (!isRecord(args)) return INCOMPLETE;
-  return shapeProblem(args, ARGUMENTS_SHAPE) === undefined ? undefined : TOO_MANY;
 }
 
 /**

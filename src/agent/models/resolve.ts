@@ -84,13 +84,22 @@ async function providerModel(
       packageName === PACKAGES.chat
         ? await import("@langchain/openai")
         : await loadPackage(packageName, packages);
-    const Model = loaded[facts.package?.chatModel ?? ""] as ChatModelClass; // by its name
+    const Model = loaded[facts.package?.chatModel ?? ""] as new (options: object) => BaseChatModel; // by its name
     const model = exchangeCompletions(new Model(fields), exchange, { origin });
     limitSilence(model, limits);
     return setExchange(model, exchange);
   } catch (error) {
     const { spec, provider } = choice;
-    throw loadingFailure(error, { spec, provider, name: packageName, ...defined({ packages }) });
+    const text = errorMessage(error);
+    const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
+    const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? packageName;
+    const message = !isMissing
+      ? `Model '${spec}' could not be set up by ${packageName}: ${withoutSecrets(text)}`
+      : packages === undefined
+        ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
+        : packageMissing(provider, missing);
+    const code = isMissing ? "model_package_missing" : "model_invalid";
+    throw new ConfigurationError(code, message, { cause: error });
   }
 }
 
@@ -183,8 +192,6 @@ function effortMembers(
 
 const PACKAGES = { chat: "@langchain/openai", messages: "@langchain/anthropic" } as const;
 
-type ChatModelClass = new (options: Record<string, unknown>) => BaseChatModel;
-
 /** Options of the connection. The endpoint is always set, so that the logged one is the used one. */
 function connection(
   wire: NonNullable<Provider["wire"]>,
@@ -204,29 +211,6 @@ function connection(
     zdrEnabled: true,
     configuration: { baseURL: url, fetch, defaultHeaders },
   };
-}
-
-/** `name`: of the provider's package. */
-function loadingFailure(
-  error: unknown,
-  {
-    spec,
-    provider,
-    name,
-    packages,
-  }: Record<"spec" | "provider" | "name", string> & Pick<ResolveOptions, "packages">,
-): ConfigurationError {
-  const text = errorMessage(error);
-  const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
-  const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? name;
-  const message = !isMissing
-    ? `Model '${spec}' could not be set up by ${name}: ${withoutSecrets(text)}`
-    : packages === undefined
-      ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
-      : packageMissing(provider, missing);
-  return new ConfigurationError(isMissing ? "model_package_missing" : "model_invalid", message, {
-    cause: error,
-  });
 }
 
 /**

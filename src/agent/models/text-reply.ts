@@ -102,15 +102,13 @@ const SCAN =
 const TAG =
   /(?<tag><(?:think|thinking|thought|seed:think)>)|(?:<\|start\|>assistant)?(?<token>\[THINK\]|<\|START_THINKING\|>|<\|channel>thought|<\|channel\|>analysis<\|message\|>)|(?<closed><\/(?:think|thinking|thought|seed:think)>|\[\/THINK\]|<\|END_THINKING\|>)|(?<mark>(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)(?:\s?<\|constrain\|>\w+)?<\|message\|>|<\|(?:START_RESPONSE|END_RESPONSE|end|return)\|>)|(?<call><(?:minimax:|seed:)?tool_call>|<function(?:=|\sname=)|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls>|tool_calls>|invoke\s)|<[｜|]tool▁calls?▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|tool_call_start\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call\|?>|<\|START_ACTION\|>|<start_function_call>|(?:<\|start\|>assistant)?<\|channel\|>(?:commentary|analysis)\s|<\|start\|>assistant\s)/y;
 
-/** The next code, quotation, tag or beginning of a call. */
+/** The next code, quotation, tag or beginning of a call; an empty word at the end of the text if there is none. */
 function nextFound(
   text: string,
   from: number,
-):
-  | ({ start: number; end: number; word: string } & Partial<
-      Record<"fence" | "info" | "bare" | "tag" | "token" | "closed" | "mark" | "call", string>
-    >)
-  | undefined {
+): { start: number; end: number; word: string } & Partial<
+  Record<"fence" | "info" | "bare" | "tag" | "token" | "closed" | "mark" | "call", string>
+> {
   SCAN.lastIndex = from;
   for (let found = SCAN.exec(text); found !== null; found = SCAN.exec(text)) {
     const [word] = found;
@@ -123,7 +121,7 @@ function nextFound(
     if (named.groups?.["tag"] === undefined || !isInLine)
       return { start, end: TAG.lastIndex, word: named[0], ...named.groups };
   }
-  return undefined;
+  return { start: text.length, end: text.length, word: "" };
 }
 
 /**
@@ -146,10 +144,10 @@ export function readTextReply(text: string, tools: readonly string[]): TextReply
   let attempts = 32;
   let isFirst = true;
   for (let at = 0; markup === undefined;) {
-    const found = nextFound(text, at);
-    if (found === undefined) break;
+    const { start, word, fence, info = "", tag, token = tag, ...found } = nextFound(text, at);
+    if (word === "") break;
     at = found.end;
-    const { start, fence, info = "", tag, token = tag, closed, mark, call, bare } = found;
+    const { closed, mark, call, bare } = found;
     const closing = THOUGHT_TAGS[token ?? ""] ?? "";
     isFirst &&= cuts.length === 0;
     if (token !== undefined && !unclosed.has(closing)) {
@@ -166,9 +164,9 @@ export function readTextReply(text: string, tools: readonly string[]): TextReply
     }
     if (mark !== undefined && (cuts.length > 0 || mark.includes("<|message|>"))) cuts.push([start, at]);
     const isCode = info.trim() === "tool_code";
-    if ((call ?? bare ?? (isCode || undefined)) !== undefined && tools.length > 0) {
+    if ((isCode || (call ?? bare) !== undefined) && tools.length > 0) {
       attempts -= 1;
-      const from = start + found.word.search(/\S/);
+      const from = start + word.search(/\S/);
       const read = attempts < 0 ? undefined : new Markup(text, from, tools);
       if (read?.reachesEnd(bare !== undefined) && (!isCode || !read.isBroken)) markup = read;
       else if (!isCode && read) at = Math.max(at, read.at);
@@ -245,7 +243,8 @@ class Markup {
 
   /** True if nothing but calls of offered tools follows, complete or broken. `isBare`: they are JSON without tags. */
   reachesEnd(isBare: boolean): boolean {
-    if (isBare && !(this.followsBlankLine() && this.json(true))) return false;
+    const followsBlankLine = /(?:^|\n[ \t]{0,4}\n)[ \t]{0,4}$/.test(this.before());
+    if (isBare && !(followsBlankLine && this.json(true))) return false;
     // Tags around calls; those of the first group can begin one, and some of the others end an answer.
     const section =
       /(<(?:minimax:|seed:)?tool_call>|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁begin[｜|]>|<[｜|]tool▁call▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|START_ACTION\|>|<\|tool_call\|?>|<start_function_call>)|<\/(?:minimax:|seed:)?tool_call>|<\/(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁end[｜|]>|<\|tool_calls_section_end\|>|<\|(?:im_end|eot_id|eom_id|end|observation|user|START_RESPONSE|END_RESPONSE)\|>|<[｜|]end▁of▁sentence[｜|]>|<\/s>/y;
@@ -269,10 +268,6 @@ class Markup {
 
   before(): string {
     return this.text.slice(Math.max(this.start - 10, 0), this.start);
-  }
-
-  followsBlankLine(): boolean {
-    return /(?:^|\n[ \t]{0,4}\n)[ \t]{0,4}$/.test(this.before());
   }
 
   skip(pattern: RegExp): RegExpExecArray | null {
@@ -477,32 +472,29 @@ export class VisibleText {
       this.#held = "";
       return false;
     }
-    const found = nextFound(this.#held, 1);
-    const { fence, info, tag, token = tag, closed, mark, call, bare } = found ?? {};
-    const { start, end } = found ?? { start: this.#held.length, end: this.#held.length };
+    const { start, end, fence, info, tag, token = tag, ...found } = nextFound(this.#held, 1);
+    const { word: whole, closed, mark, call, bare } = found;
     // More of the first line of a fence may follow.
     const isLine = fence !== undefined && end === this.#held.length && end - start < 100;
-    const isOpen = found === undefined || isLine;
-    const limit = isLine ? start : this.#held.length;
-    if (isOpen) {
-      const tail = this.#held.slice(Math.max(limit - 100, 1), limit);
+    if (whole === "" || isLine) {
+      const tail = this.#held.slice(Math.max(start - 100, 1), start);
       const word = tail.split(/\s/).at(-1) ?? "";
       const held =
         word === "" ? tail.length - tail.trimEnd().length : word.slice(word.search(/[<[{`~]|$/)).length;
-      this.#move(Math.max(limit - held, 1), true);
+      this.#move(Math.max(start - held, 1), true);
       return false;
     }
-    const isCode = info?.trim() === "tool_code";
+    const isCall = info?.trim() === "tool_code" || (call ?? bare) !== undefined;
     this.#move(start, true);
     // A lone end of thoughts, whose opening was in the prompt.
     const isLone = closed !== undefined && this.#isFirst && !this.#shown.includes(closed.replace("/", ""));
-    const isTag = isLone || (token ?? mark ?? call ?? bare) !== undefined || isCode;
+    const isTag = isLone || isCall || (token ?? mark) !== undefined;
     this.#move(1 + end - start, !isTag);
     if (isLone) this.#shown = "";
     if ((token ?? closed) !== undefined) this.#isFirst = false;
-    this.#closing = token === undefined ? fence && `\n${fence}` : THOUGHT_TAGS[token];
-    this.#isHidden = token !== undefined || call !== undefined || bare !== undefined || isCode;
-    if (call !== undefined || bare !== undefined || isCode) this.#closing = undefined;
+    const closes = token === undefined ? fence && `\n${fence}` : THOUGHT_TAGS[token];
+    this.#closing = isCall ? undefined : closes;
+    this.#isHidden = isCall || token !== undefined;
     return true;
   }
 

@@ -334,14 +334,11 @@ export const statEntry = (directory: DirectoryHandle, name: string): fs.BigIntSt
  */
 function trueName(directory: DirectoryHandle, name: string): string {
   if (!hasSpellings(name) || statEntry(directory, name) !== undefined) return name;
-  try {
-    const plain = plainSpelling(name);
-    const fitting = fs.readdirSync(directory.at(".")).filter((entry) => plainSpelling(entry) === plain);
-    return fitting.length === 1 ? (fitting[0] ?? name) : name;
-  } catch {
-    // A directory that cannot be listed has only the names that are known.
-    return name;
-  }
+  const plain = plainSpelling(name);
+  // A directory that cannot be listed has only the names that are known.
+  const names = orElse(() => fs.readdirSync(directory.at(".")), []);
+  const [first, ...others] = names.filter((entry) => plainSpelling(entry) === plain);
+  return first === undefined || others.length > 0 ? name : first;
 }
 
 /** Opens a directory below the last of `open` and adds it. Returns the target of a link, or the error if it is missing. */
@@ -355,10 +352,8 @@ function enter(
     open.push(directory.openDirectory(name));
   } catch (thrown) {
     const code = codeOf(thrown);
-    if (code === "ENOTDIR" || code === "ELOOP") {
-      const target = linkTarget(directory, name);
-      if (target !== undefined) return { target };
-    }
+    const target = code === "ENOTDIR" || code === "ELOOP" ? linkTarget(directory, name) : undefined;
+    if (target !== undefined) return { target };
     if (code !== "ENOENT") throw thrown;
     if (options.create !== true) return { thrown };
     try {

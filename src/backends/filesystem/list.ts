@@ -9,7 +9,7 @@ import { sortByPath } from "../search.ts";
 import { type DirectoryHandle, fileIdentity } from "./handles.ts";
 import { type FilesystemPath, type HiddenFiles, type Jail, statEntry } from "./jail.ts";
 import { isReadOnly, isTemporaryName } from "./read-write.ts";
-import { codeOf } from "../../core/errors.ts";
+import { codeOf, orElse } from "../../core/errors.ts";
 
 export interface WalkRequest {
   /** Decides which directories are read. */
@@ -159,7 +159,7 @@ export async function listDirectory(
         if (isTemporaryName(entry.name)) continue;
         const info = describe(place, entry);
         if (info === "unreadable") skipped += 1;
-        else if (info !== "gone") files.push(info);
+        else if (info !== undefined) files.push(info);
       }
       return { files: sortByPath(files), skipped };
     });
@@ -246,15 +246,11 @@ function describe({ tree, directory, segments, path }: OpenDirectory, entry: Dir
     if (stats?.isDirectory() === true) return { path: `${shown}/`, is_dir: true, ...link };
     return { path: shown, is_dir: false, ...link, ...(stats === undefined ? {} : sizeAndTime(stats)) };
   }
-  try {
-    const stats = statEntry(directory, entry.name);
-    if (stats === undefined) return "gone";
-    if (stats.isDirectory())
-      return { path: `${shown}/`, is_dir: true, modified_at: stats.mtime.toISOString() };
-    return { path: shown, is_dir: false, ...sizeAndTime(stats) };
-  } catch {
-    return "unreadable";
-  }
+  const stats = orElse(() => statEntry(directory, entry.name), "unreadable" as const);
+  // Undefined if it is gone.
+  if (typeof stats !== "object") return stats;
+  if (stats.isDirectory()) return { path: `${shown}/`, is_dir: true, modified_at: stats.mtime.toISOString() };
+  return { path: shown, is_dir: false, ...sizeAndTime(stats) };
 }
 
 const sizeAndTime = (stats: BigIntStats): Omit<FileInfo, "path"> => ({

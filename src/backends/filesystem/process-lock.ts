@@ -4,6 +4,7 @@ import { lstatSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { orElse } from "../../core/errors.ts";
 import { breakLock, isOlder, takeLock } from "../../core/file-lock.ts";
 import { AccessError } from "./handles.ts";
 
@@ -36,17 +37,10 @@ export async function inProcessLock<Result>(key: string, step: () => Result): Pr
 function lockDirectory(): string | undefined {
   const user = process.getuid?.();
   const directory = join(tmpdir(), `deepagent-locks-${user ?? "user"}`);
-  try {
-    mkdirSync(directory, { mode: 0o700 });
-  } catch {
-    // It exists, or cannot be made; the following check finds out.
-  }
-  try {
-    const stats = lstatSync(directory);
-    // A link, or a directory that others can write to, would let them interfere.
-    const isPrivate = user === undefined || (stats.uid === user && (stats.mode & 0o022) === 0);
-    return stats.isDirectory() && isPrivate ? directory : undefined;
-  } catch {
-    return undefined;
-  }
+  // If it exists, or cannot be made, the following check finds out.
+  orElse(() => mkdirSync(directory, { mode: 0o700 }), undefined);
+  const stats = orElse(() => lstatSync(directory), undefined);
+  // A link, or a directory that others can write to, would let them interfere.
+  const isPrivate = user === undefined || (stats?.uid === user && (stats.mode & 0o022) === 0);
+  return stats?.isDirectory() && isPrivate ? directory : undefined;
 }

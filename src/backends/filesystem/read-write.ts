@@ -13,6 +13,7 @@ import { AccessError, type DirectoryHandle, flushed, fileIdentity } from "./hand
 import { type FilesystemPath, type JailEntry, type WalkOptions, statEntry } from "./jail.ts";
 import { inProcessLock } from "./process-lock.ts";
 import { codeOf } from "../../core/errors.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 
 const TEMPORARY_PREFIX = ".deepagent-";
 
@@ -89,16 +90,13 @@ async function putFile(directory: DirectoryHandle, name: string, content: NewCon
 /** Age of a temporary file whose process was killed, and time between two looks for such files in a directory. */
 const LEFT_MS = 600_000;
 /** Directories that were looked through last, and when. */
-const lookedThrough = new Map<string, number>();
+const lookedThrough = new NewestOf<number>(1000);
 
 /** Removes temporary files of killed processes from a directory. `now`: when it was last written to, by its own clock. */
 async function removeLeftovers(directory: DirectoryHandle, now: bigint): Promise<void> {
   const [key, time] = [directory.identity(), performance.now()];
   if (time - (lookedThrough.get(key) ?? -Infinity) < LEFT_MS) return;
-  lookedThrough.delete(key);
-  lookedThrough.set(key, time);
-  const [oldest] = lookedThrough.keys();
-  if (lookedThrough.size > 1000 && oldest !== undefined) lookedThrough.delete(oldest);
+  lookedThrough.keep(key, time);
   try {
     for (const { name } of await directory.entries()) {
       const stats = isTemporaryName(name) ? statEntry(directory, name) : undefined;

@@ -37,13 +37,11 @@ export interface RipgrepAnswer {
 }
 
 /** The path of the binary that comes with `@vscode/ripgrep`; undefined where there is none. */
-export async function findRipgrep(): Promise<string | undefined> {
-  try {
-    return (await import("@vscode/ripgrep")).rgPath;
-  } catch {
-    return undefined;
-  }
-}
+export const findRipgrep = (): Promise<string | undefined> =>
+  import("@vscode/ripgrep").then(
+    ({ rgPath }) => rgPath,
+    () => undefined,
+  );
 
 /**
  * Finds the files that contain a match with `rg`, which follows no links, includes dot files and reads no
@@ -75,9 +73,9 @@ export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | u
     /** True if a line concerns a single file or directory. */
     let hasProblem = false;
     splitStream(child.stderr, "\n", (line) => {
-      const large = TOO_LARGE.exec(line)?.[1];
+      const large = /^rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (.*): \d+ bytes$/s.exec(line)?.[1];
       if (large !== undefined) answer.tooLarge.push(withoutDot(large));
-      const [, entry, code] = ABOUT_ONE_ENTRY.exec(line) ?? [];
+      const [, entry, code] = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s.exec(line) ?? [];
       if (entry === undefined) return;
       hasProblem = true;
       // Not permitted (1, 13), input/output error or on Windows access denied (5).
@@ -142,9 +140,6 @@ function splitStream(stream: Readable | null, separator: string, onPiece: (piece
   });
 }
 
-const TOO_LARGE = /^rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (.*): \d+ bytes$/s;
-const ABOUT_ONE_ENTRY = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s;
-
 const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice(2) : path);
 
 /**
@@ -171,13 +166,11 @@ function tokenText(token: GlobToken): string {
   if (token.kind === "char" && PLAIN_CHARACTER.test(token.value)) return token.value;
   if (token.kind !== "class" || token.negated) return "*";
   const ranges = token.ranges.map(([low, high]) => {
-    const isWordLike = isPlain(low) && isPlain(high) && low !== DASH && high !== DASH;
+    const isWordLike = isPlain(low) && isPlain(high) && ![low, high].includes("-".charCodeAt(0));
     return isWordLike ? `${String.fromCodePoint(low)}-${String.fromCodePoint(high)}` : undefined;
   });
   return ranges.includes(undefined) ? "*" : `[${ranges.join("")}]`;
 }
-
-const DASH = 0x2d;
 
 /** Matches bytes that are not UTF-8, and an escape sequence of ISO-2022: files in older encodings, which rg cannot decode. */
 const NOT_UTF8 = String.raw`(?-u:[\xC0\xC1\xF5-\xFF]|(?:^|[\x00-\x7F])[\x80-\xBF]|[\xC2-\xDF](?:[^\x80-\xBF]|$|[\x80-\xBF]{2})|[\xE0-\xEF](?:[\x80-\xBF]?(?:[^\x80-\xBF]|$)|[\x80-\xBF]{3})|[\xF0-\xF4](?:[\x80-\xBF]{0,2}(?:[^\x80-\xBF]|$)|[\x80-\xBF]{4})|\xE0[\x80-\x9F]|\xED[\xA0-\xBF]|\xF0[\x80-\x8F]|\xF4[\x90-\xBF]|\x1B\$)`;

@@ -1,6 +1,6 @@
 import { StringDecoder } from "node:string_decoder";
 import type { ExecuteResponse } from "../executor.ts";
-import { type ScreenRow, SCREEN_ROWS, TerminalScreen } from "../../core/terminal-screen.ts";
+import { type ScreenRow, SCREEN_ROWS, TerminalScreen } from "../terminal-screen.ts";
 
 export type OutputStream = "stdout" | "stderr";
 

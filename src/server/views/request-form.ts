@@ -6,8 +6,15 @@ import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.t
 import { parsedJson } from "../../core/unknown.ts";
 import type { Approval, OpenQuestion, RunRequest } from "../../runs/run.ts";
 import { callFields, isAsItStands, offeredDecisions } from "../../tools/call-request.ts";
-import { type CheckedAnswer, checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
-import type { CallPreview, Field, PersonAnswer, Question, RequestContent } from "../../tools/request.ts";
+import { checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
+import type {
+  CallPreview,
+  CheckedAnswer,
+  Field,
+  PersonAnswer,
+  Question,
+  RequestContent,
+} from "../../tools/request.ts";
 import { asText, indented } from "./quoting.ts";
 import { askedBy, deadlineText, whoAsks } from "./request-words.ts";
 import { shownCall } from "./shown-call.ts";

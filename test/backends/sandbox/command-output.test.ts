@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CommandOutput } from "../../../src/backends/sandbox/command-output.ts";
-import { terminalText } from "../../../src/core/terminal-screen.ts";
+import { terminalText } from "../../../src/backends/terminal-screen.ts";
 
 function outputOf(limit: number, ...writes: [stream: "stdout" | "stderr", text: string][]): CommandOutput {
   const output = new CommandOutput(limit);

@@ -23,7 +23,9 @@ export interface Lesson {
 
 /** The change that would let a refused request pass; `undefined` if the refusal names nothing that can be changed. */
 export function learn(refused: RefusedRequest): Lesson | undefined {
-  if (PERSONS_MATTER.test(refused.text)) return undefined;
+  const personsMatter =
+    /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|insufficient|payment|subscription|arrear|api[ _-]?key|unauthori[sz]ed|permission|rate.?limit|(?:unknown|invalid|unsupported|no such) model\b/i;
+  if (personsMatter.test(refused.text)) return undefined;
   const sentences = refused.text.split(/(?<=[.!;])\s/);
   for (const { words, about, change } of LESSONS) {
     const isSaid = sentences.some((sentence) => words.every((word) => word.test(sentence)));
@@ -38,9 +40,6 @@ export function learn(refused: RefusedRequest): Lesson | undefined {
   return undefined;
 }
 
-const PERSONS_MATTER =
-  /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|insufficient|payment|subscription|arrear|api[ _-]?key|unauthori[sz]ed|permission|rate.?limit|(?:unknown|invalid|unsupported|no such) model\b/i;
-
 const messageList = ({ body }: RefusedRequest): Json[] => asArray(body["messages"]).map(recordOf);
 const roles = (refused: RefusedRequest): unknown[] => messageList(refused).map(({ role }) => role);
 const hasCalls = (refused: RefusedRequest): boolean =>
@@ -48,19 +47,18 @@ const hasCalls = (refused: RefusedRequest): boolean =>
 const hasTools = ({ body }: RefusedRequest): boolean => asArray(body["tools"]).length > 0;
 const when = (holds: boolean, rules: RequestRules): RequestRules | undefined => (holds ? rules : undefined);
 
-interface Row {
-  /** A sentence of the refusal has all of them. */
-  words: readonly RegExp[];
-  about: string;
-  /** The change; `undefined` if the refusal is not about anything in the request. */
-  change: (refused: RefusedRequest) => RequestRules | undefined;
-}
-
 const UNWANTED =
   /param|unknown|unrecogni|unexpected|unsupported|not (?:be|supported|permitted|allowed|accepted|available|enabled|recogni)|extra (?:input|field)|invalid|additional propert|(?:not|n't) support|deprecated|incompatible|cannot|only/i;
 
-/** Subjects of refusals, the least ambiguous words first. The tests quote public reports for each row. */
-const LESSONS: readonly Row[] = [
+/**
+ * Subjects of refusals, the least ambiguous words first. A sentence of the refusal has all words of a row; its change is
+ * `undefined` if the refusal is not about anything in the request. The tests quote public reports for each row.
+ */
+const LESSONS: ReadonlyArray<{
+  words: readonly RegExp[];
+  about: string;
+  change: (refused: RefusedRequest) => RequestRules | undefined;
+}> = [
   {
     words: [/cache[_ -]?control|cache[_ -]?point|prompt[_ -]?caching|ephemeral/i],
     about: "cache marks",
@@ -146,7 +144,24 @@ const LESSONS: readonly Row[] = [
       return when(isSent, { emptyContent: refused.rules.emptyContent === "null" ? "none" : "null" });
     },
   },
-  { words: [UNWANTED], about: "the parameter", change: namedMember },
+  {
+    words: [UNWANTED],
+    about: "the parameter",
+    change({ text, body, rules }) {
+      // Some servers write where they found it.
+      const said = text.replaceAll("body.", "");
+      const isNamed = (name: string): boolean => {
+        const word = name.replace(/[^\w]/g, "");
+        // Ordinary words count in quotation marks only.
+        const mark = /^(?:text|user|stop|store|include|metadata|prompt)$/.test(name) ? "[\"'`]" : "[\"'`]?";
+        return new RegExp(`(?<![\\w.-])${mark}${word}${mark}(?![\\w-])`, "i").test(said);
+      };
+      const mayGo = (name: string): boolean =>
+        !NEEDED.includes(name) && name.length > 3 && rules.drop?.includes(name) !== true;
+      const named = Object.keys(body).find((name) => mayGo(name) && isNamed(name));
+      return named === undefined ? undefined : { drop: [named] };
+    },
+  },
   {
     words: [
       /grammar|schema|pattern|format|maxLength|minLength|\bstrict\b|additionalProperties|\$ref/i,
@@ -159,7 +174,19 @@ const LESSONS: readonly Row[] = [
   {
     words: [/max(?:imum)?[_ ](?:completion[_ ]|output[_ ]|new[_ ])?tokens|output tokens|completion tokens/i],
     about: "the limit of output tokens",
-    change: outputLimit,
+    // The output limit under its other name, or with a smaller value that the refusal names.
+    change({ text, body, wire }) {
+      const names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+      const sent = names.find((name) => body[name] !== undefined);
+      if (sent === undefined) return undefined;
+      const numbers = (text.match(/\d[\d,]*/g) ?? []).map((digits) => Number(digits.replaceAll(",", "")));
+      // Smaller numbers are statuses, or parts of names.
+      const smaller = numbers.filter((number) => number >= 512 && number < Number(body[sent]));
+      if (smaller.length > 0) return { most: { [sent]: Math.max(...smaller) } };
+      const other = sent === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+      const isAboutName = text.includes(sent) && (text.includes(other) || UNWANTED.test(text));
+      return when(wire === "chat" && isAboutName, { rename: { [sent]: other } });
+    },
   },
   {
     words: [
@@ -171,46 +198,11 @@ const LESSONS: readonly Row[] = [
   },
 ];
 
-const OUTPUT_LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
-
-/** The output limit under its other name, or with a smaller value that the refusal names. */
-function outputLimit({ text, body, wire }: RefusedRequest): RequestRules | undefined {
-  const sent = OUTPUT_LIMITS.find((name) => body[name] !== undefined);
-  if (sent === undefined) return undefined;
-  const numbers = (text.match(/\d[\d,]*/g) ?? []).map((digits) => Number(digits.replaceAll(",", "")));
-  // Smaller numbers are statuses, or parts of names.
-  const smaller = numbers.filter((number) => number >= 512 && number < Number(body[sent]));
-  if (smaller.length > 0) return { most: { [sent]: Math.max(...smaller) } };
-  const other = sent === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-  const isAboutName = text.includes(sent) && (text.includes(other) || UNWANTED.test(text));
-  return when(wire === "chat" && isAboutName, { rename: { [sent]: other } });
-}
-
 /** Members that every request needs, or that a person would miss. */
-const NEEDED = new Set(
+const NEEDED =
   "model messages input system instructions tools stream max_tokens max_completion_tokens contents".split(
     " ",
-  ),
-);
-
-/** A member of the request that the words name, and that it can do without. */
-function namedMember({ text, body, rules }: RefusedRequest): RequestRules | undefined {
-  // Some servers write where they found it.
-  const said = text.replaceAll("body.", "");
-  const isNamed = (name: string): boolean => {
-    const word = name.replace(/[^\w]/g, "");
-    // Ordinary words count in quotation marks only.
-    const mark = /^(?:text|user|stop|store|include|metadata|prompt)$/.test(name) ? "[\"'`]" : "[\"'`]?";
-    return new RegExp(`(?<![\\w.-])${mark}${word}${mark}(?![\\w-])`, "i").test(said);
-  };
-  const named = Object.keys(body).find(
-    (name) => !NEEDED.has(name) && name.length > 3 && rules.drop?.includes(name) !== true && isNamed(name),
   );
-  return named === undefined ? undefined : { drop: [named] };
-}
-
-/** Servers are updated: what one refused is tried again after this time. */
-const LESSON_MS = 30 * 86_400_000;
 
 interface Learned {
   rules: RequestRules;
@@ -228,8 +220,19 @@ export class Lessons {
   }
 
   of({ place, model }: Pick<Profile, "place" | "model">): Learned {
-    if (!this.#isRead) this.#read();
+    // Servers are updated: what one refused is tried again after this time.
+    const since = Date.now() - 30 * 86_400_000;
+    const text =
+      this.#isRead || this.#file === undefined
+        ? ""
+        : orElse(() => readFileSync(this.#file ?? "", "utf8"), "");
     this.#isRead = true;
+    for (const line of text.split("\n")) {
+      const { date, place: at, model: name, rules, window } = recordOf(parsedJson(line));
+      const read = requestRules.safeParse(rules);
+      if (read.success && Date.parse(String(date)) > since)
+        this.#add(`${String(at)} ${String(name)}`, read.data, window);
+    }
     return this.#known.get(`${place} ${model}`) ?? { rules: {} };
   }
 
@@ -247,15 +250,5 @@ export class Lessons {
     const known = this.#known.get(key);
     const size = typeof window === "number" ? { window } : {};
     this.#known.set(key, { ...known, rules: joinRules(known?.rules, rules), ...size });
-  }
-
-  #read(): void {
-    const text = this.#file === undefined ? "" : orElse(() => readFileSync(this.#file ?? "", "utf8"), "");
-    for (const line of text.split("\n")) {
-      const { date, place, model, rules, window } = recordOf(parsedJson(line));
-      const read = requestRules.safeParse(rules);
-      if (!read.success || !(Date.now() - Date.parse(String(date)) < LESSON_MS)) continue;
-      this.#add(`${String(place)} ${String(model)}`, read.data, window);
-    }
   }
 }

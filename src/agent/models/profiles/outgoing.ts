@@ -20,14 +20,14 @@ export function outgoing(
   rules: RequestRules,
   refused: RefusedSignatures = new Set(),
 ): Json {
-  const changed = BODY_RULES.reduce((before, [where, change]) => {
-    return where === wire || where === "all" ? change(before, rules) : before;
-  }, body);
+  const changes = [...BODY_RULES[wire], ...BODY_RULES.all];
+  const changed = changes.reduce((before, change) => change(before, rules), body);
   const given: unknown = changed["messages"];
   if (!Array.isArray(given)) return changed;
-  const history = MESSAGE_RULES.reduce<Json[]>((before, [where, change]) => {
-    return where === wire ? change(before, rules, refused) : before;
-  }, given as Json[]); // LangChain wrote them
+  const history = MESSAGE_RULES[wire].reduce(
+    (before, change) => change(before, rules, refused),
+    given as Json[], // LangChain wrote them
+  );
   const isSame = history.length === given.length && history.every((message, at) => message === given[at]);
   const written = isSame ? changed : { ...changed, messages: history };
   return wire === "messages" ? settleThinking(written) : written;
@@ -47,13 +47,6 @@ function settleThinking(body: Json): Json {
   return isAnswered && !THINKING.has(first) ? without(body, "thinking") : body;
 }
 
-/** A string is the API that a rule is for. */
-type BodyRule = readonly [where: Wire | "all", change: (body: Json, rules: RequestRules) => Json];
-type MessageRule = readonly [
-  where: Wire,
-  change: (messages: Json[], rules: RequestRules, refused: RefusedSignatures) => Json[],
-];
-
 const without = (body: Json, name: string): Json => {
   const { [name]: _dropped, ...rest } = body;
   return rest;
@@ -67,8 +60,6 @@ export const isForced = (choice: unknown): boolean =>
 
 const toolCalls = (message: Json): Json[] => asArray(message["tool_calls"]).map(recordOf);
 
-const EPHEMERAL = { type: "ephemeral" };
-
 /** A message with a cache mark at its end. */
 function markMessage(message: Json): Json {
   const { content } = message;
@@ -76,7 +67,7 @@ function markMessage(message: Json): Json {
     typeof content === "string" && content !== "" ? [{ type: "text", text: content }] : asArray(content);
   const last = blocks.at(-1);
   if (!isRecord(last) || "cache_control" in last) return message;
-  return { ...message, content: [...blocks.slice(0, -1), { ...last, cache_control: EPHEMERAL }] };
+  return { ...message, content: [...blocks.slice(0, -1), { ...last, cache_control: { type: "ephemeral" } }] };
 }
 
 /** A tool of any of the APIs with a simpler schema, or with its parameters in its description. */
@@ -97,16 +88,13 @@ function simplifyTool({ strict: _strict, ...tool }: Json, form: "plain" | "text"
   return { ...tool, description: lines.join("\n"), [name]: { type: "object", properties: {} } };
 }
 
-const BODY_RULES: readonly BodyRule[] = [
-  [
-    "chat",
+/** Changes of a request to one API, and of all. */
+const BODY_RULES: Readonly<Record<Wire | "all", ReadonlyArray<(body: Json, rules: RequestRules) => Json>>> = {
+  chat: [
     (body, { rename = {} }) =>
       Object.entries(rename)
         .filter(([from, to]) => from in body && !(to in body))
         .reduce((before, [from, to]) => ({ ...without(before, from), [to]: body[from] }), body),
-  ],
-  [
-    "chat",
     (body, { needsTools }) => {
       const calls = asArray(body["messages"]).flatMap((message) => toolCalls(recordOf(message)));
       if (needsTools !== true || asArray(body["tools"]).length > 0 || calls.length === 0) return body;
@@ -119,8 +107,8 @@ const BODY_RULES: readonly BodyRule[] = [
       return { ...body, tools, tool_choice: "none" };
     },
   ],
-  [
-    "messages",
+  responses: [],
+  messages: [
     (body, { marks }) => {
       if (marks === "blocks" && "cache_control" in body) {
         const messages = asArray(body["messages"]).map(recordOf);
@@ -138,57 +126,40 @@ const BODY_RULES: readonly BodyRule[] = [
       return recordOf(unmarked);
     },
   ],
-  [
-    "all",
+  all: [
     (body, { forced }) =>
       forced === "no" && isForced(body["tool_choice"]) ? without(body, "tool_choice") : body,
-  ],
-  [
-    "all",
     (body, { schema = "full" }) =>
       schema !== "full" && Array.isArray(body["tools"])
         ? { ...body, tools: body["tools"].map((tool) => simplifyTool(recordOf(tool), schema)) }
         : body,
-  ],
-  [
-    "all",
     (body, { put = {} }) => (Object.keys(put).some((name) => !(name in body)) ? { ...put, ...body } : body),
-  ],
-  [
-    "all",
     (body, { most = {} }) => {
       const larger = Object.entries(most).filter(([name, limit]) => Number(body[name]) > limit);
       return larger.length > 0 ? { ...body, ...Object.fromEntries(larger) } : body;
     },
+    (body, { drop = [] }) => drop.filter((name) => name in body).reduce(without, body),
   ],
-  ["all", (body, { drop = [] }) => drop.filter((name) => name in body).reduce(without, body)],
-];
-
-/** Google takes this in place of a signature for calls of other models (ai.google.dev, thought signatures). */
-const NO_SIGNATURE = { google: { thought_signature: "skip_thought_signature_validator" } };
-
-const NINE = /^[a-zA-Z0-9]{9}$/;
+};
 
 /** An id of nine letters and digits, always the same for one id. */
 const shortenId = (id: unknown): unknown =>
-  typeof id !== "string" || NINE.test(id)
+  typeof id !== "string" || /^[a-zA-Z0-9]{9}$/.test(id)
     ? id
     : BigInt(`0x${createHash("sha256").update(id).digest("hex")}`)
         .toString(36)
         .slice(0, 9);
 
-const MESSAGE_RULES: readonly MessageRule[] = [
-  [
-    "chat",
+const MESSAGE_RULES: Readonly<
+  Record<Wire, ReadonlyArray<(messages: Json[], rules: RequestRules, refused: RefusedSignatures) => Json[]>>
+> = {
+  chat: [
     (messages, { thoughts }) =>
       thoughts === undefined
         ? messages
         : messages.map((message) =>
             message["role"] === "assistant" ? withThoughts(message, thoughts) : message,
           ),
-  ],
-  [
-    "chat",
     (messages, { emptyContent = "text" }) =>
       messages.map((message) => {
         const { role, content } = message;
@@ -198,9 +169,6 @@ const MESSAGE_RULES: readonly MessageRule[] = [
           return message;
         return emptyContent === "null" ? { ...message, content: null } : without(message, "content");
       }),
-  ],
-  [
-    "chat",
     (messages, { systemRole }) => {
       const sent = messages.map((message) =>
         systemRole !== undefined && (message["role"] === "system" || message["role"] === "developer")
@@ -226,9 +194,6 @@ const MESSAGE_RULES: readonly MessageRule[] = [
       }
       return joined;
     },
-  ],
-  [
-    "chat",
     (messages, { callIds }) =>
       messages.map((message) => {
         const calls = callIds === "nine" ? toolCalls(message) : [];
@@ -238,18 +203,12 @@ const MESSAGE_RULES: readonly MessageRule[] = [
           ? message
           : { ...message, tool_calls: calls.map((call) => ({ ...call, id: shortenId(call["id"]) })) };
       }),
-  ],
-  [
-    "chat",
     (messages, { afterTool }) =>
       messages.flatMap((message, at) =>
         afterTool === "notUser" && message["role"] === "user" && messages[at - 1]?.["role"] === "tool"
           ? [{ role: "assistant", content: "I have read the results." }, message]
           : [message],
       ),
-  ],
-  [
-    "chat",
     (messages, { markText }) => {
       const isMarked = (part: unknown): boolean => isRecord(part) && "cache_control" in part;
       if (markText !== true || messages.some((one) => [one, ...asArray(one["content"])].some(isMarked)))
@@ -260,8 +219,8 @@ const MESSAGE_RULES: readonly MessageRule[] = [
       );
     },
   ],
-  [
-    "messages",
+  responses: [],
+  messages: [
     (messages, { thoughts }, refused) =>
       messages.flatMap((message) => {
         const content = asArray(message["content"]).map(recordOf);
@@ -275,7 +234,7 @@ const MESSAGE_RULES: readonly MessageRule[] = [
         return kept.length > 0 ? [{ ...message, content: kept }] : [];
       }),
   ],
-];
+};
 
 function withThoughts(
   message: Json,
@@ -288,7 +247,9 @@ function withThoughts(
     case "signature": {
       // Gemini signs the first of the calls that it makes at the same time.
       const isUnsigned = missing === "skip" && !calls.some((call) => isRecord(call["extra_content"]));
-      const signed = calls.map((call) => ({ extra_content: NO_SIGNATURE, ...call }));
+      // Google takes this in place of a signature for calls of other models (ai.google.dev, thought signatures).
+      const none = { google: { thought_signature: "skip_thought_signature_validator" } };
+      const signed = calls.map((call) => ({ extra_content: none, ...call }));
       return isUnsigned && calls.length > 0 ? { ...message, tool_calls: signed } : message;
     }
     case "none":

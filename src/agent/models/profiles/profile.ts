@@ -81,8 +81,7 @@ export function buildProfile(
   const service = isGeneral && address !== "" ? named : provider;
   const facts = service === undefined ? undefined : PROVIDERS[service];
   return {
-    ...(service === undefined ? {} : { provider: service }),
-    ...defined({ family, window, output }),
+    ...defined({ provider: service, family, window, output }),
     place: url === undefined ? (provider ?? "") : url.host + url.pathname.replace(/\/$/, ""),
     model,
     isLocal: facts?.local === true || (url !== undefined && OWN_NETWORK.test(url.hostname)),

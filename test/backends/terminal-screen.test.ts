@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { terminalText } from "../../src/core/terminal-screen.ts";
+import { terminalText } from "../../src/backends/terminal-screen.ts";
 
 describe("terminalText", () => {
   it.each<[string, string, string]>([
