@@ -16,14 +16,10 @@ import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import {
-  type FileTreeConfig,
-  MOST_LINKED,
-  WORKSPACE_SKILLS,
-  linkedSkills,
-  skillFolders,
-} from "./file-tree.ts";
+import { type FileTreeConfig, MOST_LINKED, linkedSkills, skillFolders } from "./file-tree.ts";
+import { stripPrefix } from "../backends/paths.ts";
 import { isInside, realPath } from "../core/real-path.ts";
+import { workspaceFolders } from "./shared-folders.ts";
 import { sharedObjects } from "../proposals/scan.ts";
 import { type Owner, originalOf, workspaceOf } from "./owned-places.ts";
 import { SANDBOX_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
@@ -189,7 +185,7 @@ function skillMounts(config: ExecutorConfig, owner: Owner): SandboxMount[] {
 
 /** Skills of the workspace, for commands that do not see it at the path that file tools use. */
 const workspaceSkills = (folder: string): SandboxMount[] =>
-  WORKSPACE_SKILLS.map((path) => ({ folder: join(folder, path), at: WORKSPACE_MOUNT + path }));
+  workspaceFolders("skills").map((at) => ({ folder: join(folder, stripPrefix(WORKSPACE_MOUNT, at)), at }));
 
 /** Returns the workspace of a run, with the other folders that its commands need. */
 function openingPlaces(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {

@@ -2,13 +2,7 @@
 import type { AgentFile, ToolOffer } from "../../agent/build/agent-files.ts";
 import { chooseTools } from "../../agent/build/agent-files.ts";
 import { InstructionReader } from "../../agent/layers/instruction-files.ts";
-import {
-  notingFiles,
-  MOST_READ,
-  listRooms,
-  listedSkills,
-  loadSkills,
-} from "../../agent/layers/skill-files.ts";
+import { notingFiles, listRooms, listedSkills, loadSkills } from "../../agent/layers/skill-files.ts";
 import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { LOCAL } from "../../runs/run.ts";
@@ -111,6 +105,6 @@ async function loadSkillFiles(config: Config) {
   const log = notingFiles(silentLogger, (text, isLeftOut) =>
     problems.push({ name: "Skill", ok: !isLeftOut, text }),
   );
-  const skills = Object.values(await loadSkills(tree.mounts(OWNER), sources, log, MOST_READ));
+  const skills = Object.values(await loadSkills(tree.mounts(OWNER), sources, log));
   return { skills, sources, problems };
 }
