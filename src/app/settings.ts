@@ -111,19 +111,14 @@ export const largeValuesOf = ({ storageS3 }: Pick<Config, "storageS3">, env: Run
   storageS3 && bucketOf(storageS3, env);
 
 export function limitsOf({ limits }: Config): AgentLimits {
-  const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
-  const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth } = limits;
-  const { modelPatience, listedCharacters } = limits;
+  const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth, listedCharacters } = limits;
+  const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime, modelPatience } = limits;
+  const wallTimeMs = workTime && workTime * 1000;
+  const toolTimeoutMs = toolTime && toolTime * 1000;
   return {
-    parallelSubagents,
-    parallelTools,
-    repeatedTurns,
-    subagentDepth,
-    listedCharacters,
+    ...{ parallelSubagents, parallelTools, repeatedTurns, subagentDepth, listedCharacters },
     modelPatienceMs: modelPatience * 1000,
-    ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices }),
-    ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),
-    ...(toolTime === undefined ? {} : { toolTimeoutMs: toolTime * 1000 }),
+    ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices, wallTimeMs, toolTimeoutMs }),
   };
 }
 

@@ -13,7 +13,7 @@ import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import type { ToolInput } from "../contracts/middleware.ts";
 import shared from "../layers/shared-folders.json" with { type: "json" };
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
-import { byName, readTextFiles, switched } from "../layers/skill-files.ts";
+import { type Parsed, loadTextFiles, switched } from "../layers/skill-files.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
 import { type ToolWishes, chooseTools } from "./choose-tools.ts";
@@ -132,10 +132,7 @@ const plainName = (text: string): string =>
     .slice(0, 64);
 
 /** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
-export function parseAgentFile(
-  path: string,
-  text: string,
-): { ok: true; agent: AgentFile; warnings: string[] } | { ok: false; problem: string } {
+export function parseAgentFile(path: string, text: string): Parsed<AgentFile> {
   const refused = (problem: string) => ({ ok: false as const, problem: `${path}: ${problem}` });
   const found = parseFrontMatter(text, path);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
@@ -176,7 +173,7 @@ export function parseAgentFile(
   return {
     ok: true,
     warnings: warnings.map((warning) => `${path}: ${warning}`),
-    agent: {
+    described: {
       name,
       description: headOf(description, LONGEST_DESCRIPTION),
       systemPrompt,
@@ -209,23 +206,11 @@ function readLimits({
 }
 
 /** The subagents of `folders`; of two with one name the later counts. Unreadable files are left out with a warning. */
-export async function loadAgentFiles(
+export const loadAgentFiles = (
   backend: Backend,
   folders: readonly string[],
   log: Logger,
-): Promise<AgentFile[]> {
-  const found = [];
-  for (const { folder, path, text = "", error } of await readTextFiles(backend, folders, log)) {
-    const parsed = error === undefined ? parseAgentFile(path, text) : { ok: false as const, problem: error };
-    if (!parsed.ok) {
-      log.warn("agent_file_skipped", { path, problem: parsed.problem });
-      continue;
-    }
-    for (const warning of parsed.warnings) log.warn("agent_file_format", { path, warning });
-    found.push({ source: folder, path, text, described: parsed.agent });
-  }
-  return byName("agent_file_replaced", found, log);
-}
+): Promise<AgentFile[]> => loadTextFiles(backend, folders, "agent_file", parseAgentFile, log);
 
 export interface LoadSubagentsOptions {
   /** The backend of the files: an instance, not a factory. */

@@ -5,7 +5,7 @@ import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
-import { type SkillMetadata, readTextFiles, withFolders } from "./skill-files.ts";
+import { type Parsed, type SkillMetadata, loadTextFiles, withFolders } from "./skill-files.ts";
 
 /** Reads commands: texts with places for arguments, which only a person starts. Nothing in them is run here. */
 
@@ -33,15 +33,8 @@ export async function loadCommands(
 ): Promise<PersonCommand[]> {
   const commands = new Map<string, PersonCommand>();
   for (const [backend, folders] of places)
-    for (const { folder, path, text, error } of await readTextFiles(backend, folders, log)) {
-      const name = relativeTo(folder, path)
-        .replace(/(?:\.prompt)?\.\w+$/, "")
-        .replaceAll("/", ":");
-      const command = text === undefined ? undefined : parseCommand({ name, path }, text);
-      const problem = error ?? "it has no text, or its front matter cannot be read";
-      if (command === undefined) log.warn("command_skipped", { path, problem });
-      else commands.set(command.name, command);
-    }
+    for (const command of await loadTextFiles(backend, folders, "command", parseFile, log))
+      commands.set(command.name, command);
   const offered = skills.filter(({ invokedBy }) => invokedBy === "person").slice(0, MOST_COMMANDS);
   for (const { name, path, description } of offered) {
     const { text } = await readText(files, path, 1024 * 1024);
@@ -52,6 +45,15 @@ export async function loadCommands(
 }
 
 const MOST_COMMANDS = 200;
+
+function parseFile(path: string, text: string, folder: string): Parsed<PersonCommand> {
+  const name = relativeTo(folder, path)
+    .replace(/(?:\.prompt)?\.\w+$/, "")
+    .replaceAll("/", ":");
+  const described = parseCommand({ name, path }, text);
+  if (described !== undefined) return { ok: true, described, warnings: [] };
+  return { ok: false, problem: "it has no text, or its front matter cannot be read" };
+}
 
 /** Returns undefined for a file without a text. */
 export function parseCommand(

@@ -101,7 +101,7 @@ export async function loadSkills(
 }
 
 /** Orders what files describe by name; of two with one name the later counts. */
-export function byName<Described extends { name: string }>(
+function byName<Described extends { name: string }>(
   event: string,
   found: ReadonlyArray<DescribedFile<Described>>,
   log: Logger,
@@ -164,12 +164,17 @@ const listFolders = (files: readonly FileInfo[]): string[] =>
 /** Files of one folder that are read: each run reads them again. */
 const MOST_FILES = 200;
 
-/** Reads the Markdown and TOML files of folders and of their groups, but not drafts and notes for people. */
-export async function readTextFiles(
+/**
+ * Describes the Markdown and TOML files of folders and of their groups, but not drafts and notes for people. Of two
+ * with one name the later counts. `kind` begins the names of events about them.
+ */
+export async function loadTextFiles<Described extends { name: string }>(
   backend: Backend,
   folders: readonly string[],
+  kind: string,
+  parse: (path: string, text: string, folder: string) => Parsed<Described>,
   log: Logger,
-): Promise<{ folder: string; path: string; text?: string; error?: string }[]> {
+): Promise<Described[]> {
   /** The files of groups are listed as far as the folder has not too many by itself. */
   const list = async (folder: string, level: number): Promise<string[]> => {
     const { files = [], error, code } = await backend.ls(folder);
@@ -180,16 +185,46 @@ export async function readTextFiles(
       paths.push(...(await list(group, level + 1)));
     return paths;
   };
-  const texts = folders.map(async (folder) => {
-    const paths = (await list(folder, 1)).sort();
+  const found: Array<DescribedFile<Described>> = [];
+  for (const source of folders) {
+    const paths = (await list(source, 1)).sort();
     const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
-    if (paths.length > MOST_FILES) log.warn("files_not_read", { folder, problem });
+    if (paths.length > MOST_FILES) log.warn("files_not_read", { folder: source, problem });
     const read = paths
       .slice(0, MOST_FILES)
-      .map(async (path) => ({ folder, path, ...(await readText(backend, path, 100 * 1024)) }));
-    return Promise.all(read);
-  });
-  return (await Promise.all(texts)).flat();
+      .map(async (path) => ({ path, file: await readText(backend, path, 100 * 1024) }));
+    for (const { path, file } of await Promise.all(read)) {
+      const { text = "" } = file;
+      const described = takeParsed(
+        kind,
+        path,
+        file.text === undefined ? file : parse(path, text, source),
+        log,
+      );
+      if (described !== undefined) found.push({ source, path, text, described });
+    }
+  }
+  return byName(`${kind}_replaced`, found, log);
+}
+
+/** What a file describes, or the problem with it. */
+export type Parsed<Described> =
+  | { ok: true; described: Described; warnings: string[] }
+  | { ok: false; problem: string };
+
+/** Returns what a file describes. Logs warnings, and the problem of one that is left out. */
+function takeParsed<Described>(
+  kind: string,
+  path: string,
+  parsed: Parsed<Described> | { error: string },
+  log: Logger,
+): Described | undefined {
+  if ("ok" in parsed && parsed.ok) {
+    for (const warning of parsed.warnings) log.warn(`${kind}_format`, { path, warning });
+    return parsed.described;
+  }
+  log.warn(`${kind}_skipped`, { path, problem: "ok" in parsed ? parsed.problem : parsed.error });
+  return undefined;
 }
 
 async function readSkill(
@@ -201,19 +236,14 @@ async function readSkill(
   const file = await readText(backend, path, 1024 * 1024);
   if (file.text === undefined && file.code === "not_found") return "absent";
   const { text = "" } = file;
-  const parsed =
-    file.text === undefined ? { ok: false as const, problem: file.error } : parseSkill(path, text);
-  if (!parsed.ok) {
-    log.warn("skill_skipped", { path, problem: parsed.problem });
-    return undefined;
-  }
-  for (const warning of parsed.warnings) log.warn("skill_format", { path, warning });
+  const skill = takeParsed("skill", path, file.text === undefined ? file : parseSkill(path, text), log);
+  if (skill === undefined) return undefined;
   // Codex has this setting in a file of its own.
   const settings = `${path.slice(0, -SKILL_FILE.length)}agents/openai.yaml`;
   const codex = /[.~](?:agents|codex)/.test(path) && (await readText(backend, settings, 64 * 1024));
   if (codex && /^[ \t]{0,9}allow_implicit_invocation:[ \t]{0,9}false\b/m.test(codex.text ?? ""))
-    parsed.skill.invokedBy = "person";
-  return { source, path, text, described: parsed.skill };
+    skill.invokedBy = "person";
+  return { source, path, text, described: skill };
 }
 
 export interface SkillMetadata {
@@ -262,10 +292,7 @@ const REQUIRED = {
  * Reads a `SKILL.md` (Agent Skills format), and mends files that others accept: without a name its folder counts,
  * and without a description the first paragraph.
  */
-export function parseSkill(
-  path: string,
-  text: string,
-): { ok: true; skill: SkillMetadata; warnings: string[] } | { ok: false; problem: string } {
+export function parseSkill(path: string, text: string): Parsed<SkillMetadata> {
   const refused = (problem: string) => ({ ok: false as const, problem: `${path}: ${problem}` });
   const found = parseFrontMatter(text) ?? { fields: {}, body: text, notice: "is missing" };
   const { fields } = found;
@@ -318,7 +345,7 @@ export function parseSkill(
   else if (folder !== undefined && folder !== name)
     warn(`name '${name}' differs from its folder '${folder}'; rename one of them`);
   const optional = defined({ invokedBy, license, compatibility: needs, metadata, allowedTools });
-  return { ok: true, skill: { name, description, path, ...optional }, warnings };
+  return { ok: true, described: { name, description, path, ...optional }, warnings };
 }
 
 /** Puts the folders into the text of a skill that its variables stand for. */
