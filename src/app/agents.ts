@@ -34,9 +34,6 @@ import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./s
 import { runGates } from "./run-gates.ts";
 import { type Web, webOf } from "./web.ts";
 
-/** Time after which the vectors of an unused model are deleted. */
-const KEPT_VECTORS_MS = 30 * 86_400_000;
-
 /** Memories are searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
 function openMemories(
   { config, env, logger, keepsHouse = true }: RunSettings,
@@ -62,9 +59,9 @@ function openMemories(
     /** Tools with which the principal's agents find memories. Without vectors, grep finds as much. */
     toolsOf: (principal: Principal) =>
       finder ? [searchMemoriesTool((query, limit) => search(principal, query, limit))] : [],
-    /** Deletes expired items and the vectors of models no longer used; returns the number of items. */
+    /** Deletes expired items and the vectors of models not used for 30 days; returns the number of items. */
     async sweep(signal: AbortSignal): Promise<number> {
-      await embeddings.forgetUnused({ usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
+      await embeddings.forgetUnused({ usedBefore: systemClock() - 30 * 86_400_000, signal });
       return store.sweepExpiredItems(signal);
     },
     async close(): Promise<void> {
@@ -225,10 +222,10 @@ async function withForeignTools(
   const warnings = [...own.notices];
   const subagents = own.subagents.flatMap((described) => {
     const {
-      tools: _names,
+      tools: _only,
       disallowedTools: _denied,
       askedTools: _asked,
-      isFile: _isFile,
+      isFile: _file,
       ...subagent
     } = described;
     const chosen = chooseTools(described, offer);

@@ -81,17 +81,11 @@ async function workspaceExecutor(
   config: ExecutorConfig,
   { platform, provider }: { platform: NodeJS.Platform; provider?: "bubblewrap" | "local" },
 ): Promise<ExecutorChoice> {
-  const {
-    workspace: rootDir,
-    workspaceFolder,
-    execute,
-    respectGitignore,
-    privatePaths: hidden = [],
-  } = config;
+  const { workspace: rootDir, workspaceFolder, execute, respectGitignore, files, permissions } = config;
+  const { privatePaths: hidden = [] } = config;
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
   if (platform === "win32") return { kind: "none", reason: NO_SHELL };
-  const { files, permissions } = config;
   const rules = { "files.hide": files.hide, "files.readOnly": files.readOnly, permissions };
   const given = Object.entries(rules).flatMap(([name, list]) => (list.length > 0 ? [name] : []));
   if (given.length > 0) return { kind: "none", reason: `${given.join(" and ")} would not hold for commands` };

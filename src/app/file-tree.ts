@@ -183,14 +183,12 @@ export function linkedSkills(config: SkillsConfig, owner: Owner): [string, strin
 /** Linked skills that are mounted: each takes a little of every command's time. */
 export const MOST_LINKED = 200;
 
-/** Folders on other servers that stay open. The connections of those that are left out end when they are idle. */
-const OPEN_MOUNTS = 200;
-
 /** The configured folders on other servers. Nothing is connected before it is used. */
 export class ServerMounts {
   readonly #mounts: MountsConfig;
   readonly #env: Environment;
-  readonly #opened = new NewestOf<S3Backend | PostgresBackend>(OPEN_MOUNTS);
+  /** The connections of those that are left out end when they are idle. */
+  readonly #opened = new NewestOf<S3Backend | PostgresBackend>(200);
 
   constructor(mounts: MountsConfig, env: Environment) {
     this.#mounts = mounts;

@@ -13,7 +13,7 @@ import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import type { ToolInput } from "../contracts/middleware.ts";
 import shared from "../layers/shared-folders.json" with { type: "json" };
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
-import { type Parsed, loadTextFiles, switched } from "../layers/skill-files.ts";
+import { loadTextFiles, switched } from "../layers/skill-files.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
 import { type ToolWishes, chooseTools } from "./choose-tools.ts";
@@ -132,10 +132,11 @@ const plainName = (text: string): string =>
     .slice(0, 64);
 
 /** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
-export function parseAgentFile(path: string, text: string): Parsed<AgentFile> {
-  const refused = (problem: string) => ({ ok: false as const, problem: `${path}: ${problem}` });
+export function parseAgentFile(path: string, text: string) {
+  const broken = (problem: string) => ({ ok: false as const, problem: `${path}${problem}` });
+  const refused = (problem: string) => broken(`: ${problem}`);
   const found = parseFrontMatter(text, path);
-  if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
+  if (!found) return broken(" does not start with front matter between '---' lines");
   if (found.problem !== undefined) return refused(`the front matter ${found.problem}`);
   const given = isRecord(found.fields) ? Object.entries(found.fields) : [];
   const parsed = Fields.safeParse(
@@ -163,24 +164,21 @@ export function parseAgentFile(path: string, text: string): Parsed<AgentFile> {
   const reason = whyNotOffered(fields) ?? (typeof rules === "string" ? rules : undefined);
   if (reason !== undefined || typeof rules === "string") return refused(String(reason));
   const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
-  if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
+  if (systemPrompt === "") return broken(" has no prompt below its front matter");
   const renamed = `name '${oneLine(String(written ?? ""), 80)}' is read as '${name}'; use lowercase letters, digits and hyphens`;
   const cut = `description is longer than ${LONGEST_DESCRIPTION} characters and was cut`;
   const warnings = [
     ...(name === written || (written ?? "") === "" ? [] : [renamed]),
     ...(description.length > LONGEST_DESCRIPTION ? [cut] : []),
   ];
-  return {
-    ok: true,
-    warnings: warnings.map((warning) => `${path}: ${warning}`),
-    described: {
-      name,
-      description: headOf(description, LONGEST_DESCRIPTION),
-      systemPrompt,
-      ...modelWish(fields["model"]),
-      ...defined({ ...rules, limits: readLimits(fields) }),
-    },
+  const described: AgentFile = {
+    name,
+    description: headOf(description, LONGEST_DESCRIPTION),
+    systemPrompt,
+    ...modelWish(fields["model"]),
+    ...defined({ ...rules, limits: readLimits(fields) }),
   };
+  return { ok: true as const, warnings: warnings.map((warning) => `${path}: ${warning}`), described };
 }
 
 /** The model as written; a list and forms that nothing here reads are names that no model may have. */

@@ -99,9 +99,6 @@ export function checkPrices({
   return [{ name: "Cost limit", ok: false, text }];
 }
 
-/** A provider that answers later than this is reported. */
-const ANSWER_MS = 8000;
-
 /** Asks each model in use for the beginning of an answer, which shows whether key, name and address are right. */
 export async function checkAnswers(facts: ModelFacts): Promise<Check[]> {
   const choices = configuredModels(facts.config).flatMap((spec) => {
@@ -122,7 +119,8 @@ async function checkAnswer(model: string, { config, env }: ModelFacts): Promise<
     models: config.models,
     parameters: config.modelParameters,
   };
-  const late = `The model ${model} did not answer within ${ANSWER_MS / 1000} s. Check the network and the configured endpoint, or leave this check out with --offline.`;
-  const problem = await within(ANSWER_MS, (signal) => tryModel({ ...options, signal }), late);
+  const late = (time: string): string =>
+    `The model ${model} did not answer within ${time}. Check the network and the configured endpoint, or leave this check out with --offline.`;
+  const problem = await within(8, (signal) => tryModel({ ...options, signal }), late);
   return { name, ok: problem === undefined, text: problem ?? `${model} answered` };
 }

@@ -90,9 +90,6 @@ export function checkReadOnly({ execute, files, workspace, workspaceFolder }: Co
   return [...forCommands, ...inWorkspace];
 }
 
-/** A server that answers later than this is reported. */
-const MOUNT_MS = 8000;
-
 /** Lists every folder on other servers once, as an agent of the local principal would see it. */
 export async function checkMounts({ config, env }: OwnFacts): Promise<Check[]> {
   const served = new ServerMounts(config.mounts, env);
@@ -100,14 +97,21 @@ export async function checkMounts({ config, env }: OwnFacts): Promise<Check[]> {
   try {
     return await Promise.all(
       folders.map(async ([path, folder]) => {
-        const listed = await within(MOUNT_MS, async (signal) => folder.ls("/", { signal }), {
-          error: `no answer within ${MOUNT_MS / 1000} s; check that the server runs and the address is right`,
-        });
-        const problem = listed.error;
+        const { error: problem } = await within(
+          8,
+          async (signal) => folder.ls("/", { signal }),
+          (time) => ({
+            error: `no answer within ${time}; check that the server runs and the address is right`,
+          }),
+        );
         return { name: "Mount", ok: problem === undefined, text: `${path}: ${problem ?? "can be listed"}` };
       }),
     );
   } finally {
-    await within(1000, () => served.close(), undefined);
+    await within(
+      1,
+      () => served.close(),
+      () => undefined,
+    );
   }
 }
