@@ -93,10 +93,13 @@ async function workspaceExecutor(
   const { maxFileSizeMb } = files;
   const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes, maxFileSizeMb };
   const host = (why: NoSandbox): ExecutorChoice => {
-    const open: Opening["open"] = (folder, shown = []) => {
-      const readOnly = [...shown, ...workspaceSkills(folder)];
-      return new LocalShellBackend({ ...limits, rootDir: folder, virtualMode: true, readOnly });
-    };
+    const options = { ...limits, virtualMode: true };
+    const open: Opening["open"] = (folder, shown = []) =>
+      new LocalShellBackend({
+        ...options,
+        rootDir: folder,
+        readOnly: [...shown, ...workspaceSkills(folder)],
+      });
     return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };
   };
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
@@ -130,10 +133,8 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
     const { ok: _not, ...why } = found;
     return { kind: "none", ...why };
   }
-  const open: Opening["open"] = (rootDir, shown = []) => {
-    const readOnly = [...(options.readOnly ?? []), ...shown];
-    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found);
-  };
+  const open: Opening["open"] = (rootDir, shown = []) =>
+    new BubblewrapBackend({ ...options, rootDir, readOnly: [...(options.readOnly ?? []), ...shown] }, found);
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
   return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open, mount: WORKSPACE_MOUNT };
@@ -235,10 +236,8 @@ export class RunExecutors {
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
     const places = this.#openingPlaces(run);
     if (places === undefined) return undefined;
-    const opening = Promise.resolve(choice.open(...places)).then((executor) => ({
-      executor,
-      mount: choice.mount,
-    }));
+    const { mount } = choice;
+    const opening = Promise.resolve(choice.open(...places)).then((executor) => ({ executor, mount }));
     this.#open.set(runId, opening);
     opening.catch(() => this.#open.delete(runId));
     const release = (): Promise<void> => this.#release(runId);

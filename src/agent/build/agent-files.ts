@@ -171,12 +171,18 @@ export function parseAgentFile(path: string, text: string) {
     ...(name === written || (written ?? "") === "" ? [] : [renamed]),
     ...(description.length > LONGEST_DESCRIPTION ? [cut] : []),
   ];
+  const { maxturns, maxsteps = maxturns, steps = maxsteps, timeoutmins: minutes } = fields;
+  const isCount = (value: unknown): value is number => typeof value === "number" && value > 0;
+  const limits = defined({
+    maxIterations: isCount(steps) ? Math.ceil(steps) : undefined,
+    wallTimeMs: isCount(minutes) ? minutes * 60_000 : undefined,
+  });
   const described: AgentFile = {
     name,
     description: headOf(description, LONGEST_DESCRIPTION),
     systemPrompt,
     ...modelWish(fields["model"]),
-    ...defined({ ...rules, limits: readLimits(fields) }),
+    ...defined({ ...rules, limits: Object.keys(limits).length === 0 ? undefined : limits }),
   };
   return { ok: true as const, warnings: warnings.map((warning) => `${path}: ${warning}`), described };
 }
@@ -187,20 +193,6 @@ function modelWish(given: unknown): Pick<AgentFile, "model" | "modelAlias"> {
   if (typeof given !== "string")
     return given === undefined || given === null ? {} : { modelAlias: "an unreadable name" };
   return given.includes(":") ? { model: given } : defined({ modelAlias: given.trim() || undefined });
-}
-
-function readLimits({
-  maxturns,
-  maxsteps = maxturns,
-  steps = maxsteps,
-  timeoutmins: minutes,
-}: Readonly<Record<string, unknown>>): AgentFile["limits"] {
-  const isCount = (value: unknown): value is number => typeof value === "number" && value > 0;
-  const limits = defined({
-    maxIterations: isCount(steps) ? Math.ceil(steps) : undefined,
-    wallTimeMs: isCount(minutes) ? minutes * 60_000 : undefined,
-  });
-  return Object.keys(limits).length === 0 ? undefined : limits;
 }
 
 /** The subagents of `folders`; of two with one name the later counts. Unreadable files are left out with a warning. */

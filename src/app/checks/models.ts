@@ -68,9 +68,8 @@ export function checkEmbeddings(
 ): Check[] {
   if (model === undefined) return [];
   const problem = embedderProblem({ model, env });
-  return [
-    { name: "Embeddings", ok: problem === undefined, text: problem?.message ?? `${model} (of memories)` },
-  ];
+  const text = problem?.message ?? `${model} (of memories)`;
+  return [{ name: "Embeddings", ok: problem === undefined, text }];
 }
 
 /** Finds models without a price under a cost limit, which ends a run after its first model call. */
@@ -112,13 +111,8 @@ async function checkAnswer(model: string, { config, env }: ModelFacts): Promise<
   const name = "Provider";
   // Loads LangChain, which the other checks do without.
   const { tryModel } = await import("../../agent/models/resolve.ts");
-  const options = {
-    model,
-    env,
-    packages: packagesFolder(config.dataDir),
-    models: config.models,
-    parameters: config.modelParameters,
-  };
+  const { dataDir, models, modelParameters: parameters } = config;
+  const options = { model, env, packages: packagesFolder(dataDir), models, parameters };
   const late = (time: string): string =>
     `The model ${model} did not answer within ${time}. Check the network and the configured endpoint, or leave this check out with --offline.`;
   const problem = await within(8, (signal) => tryModel({ ...options, signal }), late);

@@ -80,14 +80,11 @@ export function checkReadOnly({ execute, files, workspace, workspaceFolder }: Co
     return problem === undefined ? [] : [{ name, ok: false, text: `execute.readOnly: ${problem}` }];
   });
   if (workspace === undefined || workspaceFolder !== undefined) return forCommands;
-  const inWorkspace = files.readOnly
-    .filter((path) => !existsSync(join(workspace, path)))
-    .map((path) => ({
-      name,
-      ok: false,
-      text: `files.readOnly: ${path} does not exist in the workspace, so it protects nothing`,
-    }));
-  return [...forCommands, ...inWorkspace];
+  const missing = files.readOnly.filter((path) => !existsSync(join(workspace, path)));
+  const texts = missing.map(
+    (path) => `files.readOnly: ${path} does not exist in the workspace, so it protects nothing`,
+  );
+  return [...forCommands, ...texts.map((text) => ({ name, ok: false, text }))];
 }
 
 /** Lists every folder on other servers once, as an agent of the local principal would see it. */
