@@ -25,7 +25,7 @@ import { searchMemoriesTool } from "../tools/search-memories.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsFor } from "./instructions.ts";
-import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
+import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
 import { type Owner, readIgnoreFiles } from "./owned-places.ts";
 import { readAgentFiles, workspaceFolders } from "./shared-folders.ts";
@@ -117,18 +117,9 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     if (own.notice !== undefined) skipped.push(own.notice);
-    const { middleware, ...foreign } = await withForeignTools(config, tools, web?.tools ?? [], logger, {
-      ...named,
-      interruptOn,
-      skipped,
-    });
-    const { limits, judgeModel } = config;
-    const judge = judgeModel === undefined ? undefined : () => lent.get(judgeModel);
-    const goal = owner.goal && {
-      criteria: owner.goal,
-      rounds: limits.goalRounds,
-      ...defined({ model: judge }),
-    };
+    const parts = { ...named, interruptOn, skipped };
+    const foreignTools = await withForeignTools(config, tools, web?.tools ?? [], logger, parts);
+    const { middleware, ...foreign } = foreignTools;
     return buildAgent({
       ...foreign,
       middleware: [...middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
@@ -138,7 +129,7 @@ export async function openAgents(
       backend: tree.withThread(owner, executor, ignored),
       ...(await instructionsFor(config, owner, env["HOME"], ignored)),
       ...configured(withLimits(config, owner.limits)),
-      ...defined({ web: web?.options, goal }),
+      ...defined({ web: web?.options, goal: goalParams(owner, config, lent) }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -169,6 +160,13 @@ function backgroundLayers(
   const models = [main, ...fallbacks, ...subagents.map(({ model }) => model)];
   return backgroundTasks && !models.includes(CLIENT) ? [backgroundTasksMiddleware()] : [];
 }
+
+const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
+  goal && {
+    criteria: goal,
+    rounds: limits.goalRounds,
+    ...(judgeModel === undefined ? {} : { model: () => models.get(judgeModel) }),
+  };
 
 /** The parameters of an agent that the configuration states. */
 const configured = (config: Config) => ({

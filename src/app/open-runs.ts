@@ -96,13 +96,7 @@ function assemble(
   const { config, logger } = settings;
   const { approvals, questions } = config;
   const canWork = settings.works !== false && config.workspace !== undefined && choice.ok;
-  const proposals = new WorkspaceProposals({
-    dir: copiesFolder(config),
-    without: [...(config.privatePaths ?? []), copiesFolder(config)],
-    policy: rulesOf(config),
-    maxBytes: config.proposals.maxMegabytes * 1_048_576,
-    clock: storage.clock,
-  });
+  const proposals = openProposals(config, storage.clock);
   const service: RunService = createRunService({
     runs: storage.runs,
     clock: storage.clock,
@@ -154,6 +148,15 @@ function assemble(
   });
   return service;
 }
+
+const openProposals = (config: RunSettings["config"], clock: Storage["clock"]) =>
+  new WorkspaceProposals({
+    dir: copiesFolder(config),
+    without: [...(config.privatePaths ?? []), copiesFolder(config)],
+    policy: rulesOf(config),
+    maxBytes: config.proposals.maxMegabytes * 1_048_576,
+    clock,
+  });
 
 /** The run whose agent, folders and commands a run has: a background task has those of the run that started it. */
 const findMainRun = async (run: Run, { runs }: Storage): Promise<Run> =>

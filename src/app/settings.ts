@@ -110,7 +110,11 @@ export function limitsOf({ limits }: Config): AgentLimits {
   const wallTimeMs = workTime && workTime * 1000;
   const toolTimeoutMs = toolTime && toolTime * 1000;
   return {
-    ...{ parallelSubagents, parallelTools, repeatedTurns, subagentDepth, listedCharacters },
+    parallelSubagents,
+    parallelTools,
+    repeatedTurns,
+    subagentDepth,
+    listedCharacters,
     modelPatienceMs: modelPatience * 1000,
     ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices, wallTimeMs, toolTimeoutMs }),
   };

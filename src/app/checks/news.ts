@@ -28,7 +28,7 @@ export async function checkDelivered({ config, env }: OwnFacts): Promise<Check[]
   try {
     const { openStorage } = await import("../open-storage.ts");
     const storage = await openStorage({ config, env, logger: silentLogger });
-    const dead = await storage.runs.news.countDead().finally(() => storage.close());
+    const dead = await storage.runs.news.countDead().finally(() => void storage.close());
     if (dead === 0) return [{ name, ok: true, text: counted(channels, "channel") }];
     const text = `${counted(dead, "message")} could not be delivered. \`news list\` shows why, \`news retry\` sends them again, \`news drop\` deletes them.`;
     return [{ name, ok: false, text }];
