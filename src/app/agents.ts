@@ -1,13 +1,10 @@
 /** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import type { Agent, DeepAgentParams, InterruptOn, ModelLender, SubAgent } from "../agent/agent.ts";
+import type { Agent, InterruptOn, ModelLender } from "../agent/agent.ts";
 import { backgroundTasksMiddleware, buildAgent } from "../agent/agent.ts";
 import type { AgentTool } from "../agent/contracts/middleware.ts";
-import type { AgentFile, ToolOffer, ToolWishes } from "../agent/build/agent-files.ts";
-import { AGENT_FOLDERS, chooseTools, withTools } from "../agent/build/agent-files.ts";
+import { type AgentFile, chooseTools, withTools } from "../agent/build/agent-files.ts";
 import { notingFiles } from "../agent/layers/skill-files.ts";
-import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import type { McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { changedTools } from "../agent/mcp-tools/changed-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { serverInstructions } from "../agent/mcp-tools/server-instructions.ts";
@@ -26,59 +23,49 @@ import type { OtherServers } from "../runs/other-servers.ts";
 import type { MemorySearch } from "../runs/service.ts";
 import type { AgentStorage, Storage } from "../storage/storage.ts";
 import { searchMemoriesTool } from "../tools/search-memories.ts";
-import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsFor } from "./instructions.ts";
 import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
 import { type Owner, readIgnoreFiles } from "./owned-places.ts";
-import { readAgentFiles } from "./shared-folders.ts";
+import { readAgentFiles, workspaceFolders } from "./shared-folders.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
 import { type Web, webOf } from "./web.ts";
 
-interface Memories {
-  search(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
-  /** Tools with which the principal's agents find memories, besides the tools for files. */
-  toolsOf(principal: Principal): ToolSpec[];
-  /** Deletes expired items and the vectors of models no longer used; returns the number of items. */
-  sweep(signal: AbortSignal): Promise<number>;
-  close(): Promise<void>;
-}
-
-/** Time after which the vectors of an unused model are deleted. */
-const KEPT_VECTORS_MS = 30 * 86_400_000;
-
-/** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
+/** Memories are searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
 function openMemories(
   { config, env, logger, keepsHouse = true }: RunSettings,
   { store, embeddings, of }: Pick<AgentStorage, "store" | "embeddings" | "of">,
-): Memories {
+) {
   const { embeddings: model } = config.memories;
   const finder = model && embeddings.open(createEmbedder({ model, env }), { worksOn: keepsHouse, logger });
   const closed = new AbortController();
-  const find = async (principal: Principal, query: string, limit: number): Promise<MemorySearch> => {
+  const search = async (principal: Principal, query: string, limit: number): Promise<MemorySearch> => {
     const namespace = memoryNamespace(principal);
     const found = finder
       ? await finder.search(namespace, query, limit, closed.signal)
       : { hits: await of(principal, namespace).store.searchText(namespace, query, limit) };
-    return {
-      ...found,
-      hits: found.hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score })),
-    };
+    const hits = found.hits.map(({ key, snippet, score }) => ({
+      path: MEMORIES_MOUNT + key,
+      snippet,
+      score,
+    }));
+    return { ...found, hits };
   };
   return {
-    search: find,
-    // Without vectors, grep finds as much and needs no line in the prompt.
-    toolsOf: (principal) =>
-      finder ? [searchMemoriesTool((query, limit) => find(principal, query, limit))] : [],
-    async sweep(signal) {
-      await embeddings.forgetUnused({ usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
+    search,
+    /** Tools with which the principal's agents find memories. Without vectors, grep finds as much. */
+    toolsOf: (principal: Principal) =>
+      finder ? [searchMemoriesTool((query, limit) => search(principal, query, limit))] : [],
+    /** Deletes expired items and the vectors of models not used for 30 days; returns the number of items. */
+    async sweep(signal: AbortSignal): Promise<number> {
+      await embeddings.forgetUnused({ usedBefore: systemClock() - 30 * 86_400_000, signal });
       return store.sweepExpiredItems(signal);
     },
-    async close() {
+    async close(): Promise<void> {
       closed.abort();
       if (finder) await finder.close();
     },
@@ -94,7 +81,7 @@ export interface Agents {
   /** Those of a principal's threads, or of all. */
   checkpoints(principal?: Principal): Checkpoints;
   tree: FileTree;
-  memories: Memories;
+  memories: ReturnType<typeof openMemories>;
   otherServers: OtherServers;
   close(): Promise<void>;
 }
@@ -131,17 +118,19 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     if (own.notice !== undefined) skipped.push(own.notice);
-    const parts = { ...named, ...toolFacts(config, web), interruptOn, skipped, log: logger };
-    const { middleware, ...foreign } = await withForeignTools(tools, parts);
+    const parts = { ...named, interruptOn, skipped };
+    const foreignTools = await withForeignTools(config, tools, web?.tools ?? [], logger, parts);
+    const { middleware, ...foreign } = foreignTools;
     return buildAgent({
       ...foreign,
       middleware: [...middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
-      tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
+      tools: [...foreign.tools, ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor, ignored),
       ...(await instructionsFor(config, owner, env["HOME"], ignored)),
-      ...configured(withLimits(config, owner.limits), web, goalParams(owner, config, lent)),
+      ...configured(withLimits(config, owner.limits)),
+      ...defined({ web: web?.options, goal: goalParams(owner, config, lent) }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -173,13 +162,6 @@ function backgroundLayers(
   return backgroundTasks && !models.includes(CLIENT) ? [backgroundTasksMiddleware()] : [];
 }
 
-/** Names that subagents may use besides those of built-in tools, and the room for tools of other servers. */
-const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
-  servers: Object.keys(mcpServers).filter((name) => mcpServers[name]?.disabled !== true),
-  web: web?.tools ?? [],
-  tokens: limits.foreignToolTokens,
-});
-
 const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
   goal && {
     criteria: goal,
@@ -188,8 +170,7 @@ const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config,
   };
 
 /** The parameters of an agent that the configuration states. */
-const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeof goalParams>) => ({
-  ...defined({ web: web?.options, goal }),
+const configured = (config: Config) => ({
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,
@@ -197,72 +178,53 @@ const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeo
   hints: { ...config.hints, ...(config.workspace === undefined ? {} : { workspace: WORKSPACE_MOUNT }) },
   // The agent reads its notes at the start of every run.
   memory: [`${MEMORIES_MOUNT}/AGENTS.md`],
-  delegation: { folders: agentFolders(config) },
+  // Subagents that the prompt does not list.
+  delegation: { folders: config.workspace === undefined ? [] : workspaceFolders("agents", config.workspace) },
   limits: limitsOf(config),
 });
 
 /** The configured subagents, and those that files of the workspace describe under other names. */
-async function withAgentFiles(
-  config: Config,
-  owner: Owner,
-  files: Backend,
-  log: Logger,
-): Promise<{
-  described: (ToolWishes & Config["subagents"][number] & Pick<AgentFile, "modelAlias">)[];
-  skipped: string[];
-}> {
-  const { subagents } = config;
-  if (config.workspace === undefined) return { described: subagents, skipped: [] };
-  const names = new Set(subagents.map(({ name }) => name));
+async function withAgentFiles(config: Config, owner: Owner, files: Backend, log: Logger) {
+  type Described = Config["subagents"][number] &
+    Parameters<typeof chooseTools>[0] &
+    Pick<AgentFile, "modelAlias">;
+  const subagents: Described[] = config.subagents;
   const skipped: string[] = [];
+  if (config.workspace === undefined) return { described: subagents, skipped };
   const noting = notingFiles(log, (text) => skipped.push(`Subagent file: ${text}`));
-  const others = (await readAgentFiles(config, owner, files, noting)).filter(({ name }) => !names.has(name));
+  const found = await readAgentFiles(config, owner, files, noting);
+  const others = found.filter(({ name }) => subagents.every((own) => own.name !== name));
   const described = [...subagents, ...others.map((file) => ({ ...file, isFile: true, buildOnUse: true }))];
   return { described, skipped };
 }
 
-/** The folders of the workspace in which the agent finds subagents that the prompt does not list. */
-const agentFolders = ({ workspace = "" }: Config): string[] =>
-  AGENT_FOLDERS.filter((folder) => existsSync(join(workspace, folder))).map(
-    (folder) => WORKSPACE_MOUNT + folder,
-  );
-
-const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], notes: [], instructions: [] };
-
 /** Returns the tools that the other MCP servers add to an agent with these gates and subagents. */
 async function withForeignTools(
+  { mcpServers, limits }: Config,
   mcp: McpTools | undefined,
-  own: {
+  web: Web["tools"],
+  log: Logger,
+  own: ReturnType<typeof withModels<Awaited<ReturnType<typeof withAgentFiles>>["described"][number]>> & {
     interruptOn: InterruptOn;
-    subagents: readonly (Omit<SubAgent, "tools"> & ToolWishes)[];
     /** Notices about files of subagents, which are in the log already, and about the model of the run. */
     skipped: readonly string[];
-    notices: readonly string[];
-    servers: readonly string[];
-    web: Web["tools"];
-    /** Tokens that the tools of other servers may take in each request. */
-    tokens: number;
-    log: Logger;
   },
-): Promise<
-  Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents" | "toolsOnDemand">>
-> {
+) {
   const offers = await mcp?.forAgent();
-  const { tools, gated, problems, leftOut, notes: detours, instructions } = offers ?? NOTHING;
+  const { tools = [], gated = [], problems = [], leftOut = [], notes = [], instructions = [] } = offers ?? {};
   const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
-    const names = new Set(offered.map(({ name }) => name));
-    const asked = gated.filter((name) => names.has(name));
+    const asked = gated.filter((name) => offered.some((tool) => tool.name === name));
     return { ...own.interruptOn, ...Object.fromEntries(asked.map((name) => [name, true])) };
   };
-  const missing = problems.map(({ server }) => server);
-  const offer: ToolOffer = { tools, servers: own.servers, missing, web: own.web };
+  const servers = Object.keys(mcpServers).filter((name) => mcpServers[name]?.disabled !== true);
+  const offer = { tools, servers, missing: problems.map(({ server }) => server), web };
   const warnings = [...own.notices];
   const subagents = own.subagents.flatMap((described) => {
     const {
-      tools: _names,
+      tools: _only,
       disallowedTools: _denied,
       askedTools: _asked,
-      isFile: _isFile,
+      isFile: _file,
       ...subagent
     } = described;
     const chosen = chooseTools(described, offer);
@@ -272,20 +234,19 @@ async function withForeignTools(
     return [{ ...withTools(subagent, chosen, gatesOf(chosen.tools ?? tools)), middleware }];
   });
   // Without servers the agent does not work; it is only inspected.
-  const mistakes = offers === undefined ? [] : warnings;
+  const [mistakes, skipped] = offers === undefined ? [[], []] : [warnings, own.skipped];
   for (const problem of mistakes) {
     const isModel = own.notices.includes(problem);
-    own.log.warn(isModel ? "subagent_model_not_allowed" : "subagent_tool_not_as_named", { problem });
+    log.warn(isModel ? "subagent_model_not_allowed" : "subagent_tool_not_as_named", { problem });
   }
-  const skipped = offers === undefined ? [] : own.skipped;
-  const notes = [...detours.map(({ text }) => text), ...skipped, ...mistakes];
+  const reported = [...notes.map(({ text }) => text), ...skipped, ...mistakes];
   return {
     tools,
-    toolsOnDemand: { names: tools.map(({ name }) => name), tokens: own.tokens },
+    toolsOnDemand: { names: tools.map(({ name }) => name), tokens: limits.foreignToolTokens },
     middleware: [
       ...serverInstructions(instructions, tools),
       ...(mcp === undefined ? [] : [changedTools(mcp)]),
-      ...reportMissingTools({ problems, leftOut }, notes),
+      ...reportMissingTools({ problems, leftOut }, reported),
     ],
     interruptOn: gatesOf(tools),
     subagents,

@@ -13,14 +13,6 @@ import type { EditorDeps, OpenedFolder } from "../server/acp/editor.ts";
 import type { RunService } from "../runs/service.ts";
 import { type RunSettings, environmentOf, workspaceOf } from "./settings.ts";
 
-interface Opened {
-  /** The MCP servers of the session that opened it, in one form. */
-  servers: string;
-  config: Config;
-  runs(): Promise<RunService>;
-  close(): Promise<void>;
-}
-
 /** The setting `workspace` does not count: an editor names a folder for each session. */
 export function editorFolders(
   settings: Pick<RunSettings, "config" | "env" | "logger">,
@@ -28,17 +20,17 @@ export function editorFolders(
   const { config: given, env, logger } = settings;
   const { workspace: _workspace, workspaceFolder: _folder, ...config } = given;
   const holder = { principal: principalOf(undefined) };
-  const folders = new Map<string, Opened>();
   const openService = async (own: Config, worksOn: boolean): Promise<RunService> => {
     const { openRuns } = await import("./open-runs.ts");
     return openRuns({ config: own, env, logger, keepsHouse: worksOn, works: worksOn });
   };
   const looking = lazyRuns(() => openService(config, false));
-  const openFolder = (folder: string, own: Config["mcpServers"]): Opened => {
+  const openFolder = (folder: string, own: Config["mcpServers"]) => {
     const ofFolder = { ...config, workspace: folder, mcpServers: { ...config.mcpServers, ...own } };
     const lazy = lazyRuns(() => openService(ofFolder, true));
     return { ...lazy, servers: canonicalJson(own), config: ofFolder };
   };
+  const folders = new Map<string, ReturnType<typeof openFolder>>();
   const open = async (cwd: string, servers: readonly McpServer[]): Promise<OpenedFolder> => {
     const problem = isAbsolute(cwd) ? folderProblem(cwd) : `cwd must be an absolute path, not ${cwd}`;
     if (problem !== undefined) return { ok: false, problem: `The session was not opened: ${problem}.` };
@@ -46,18 +38,9 @@ export function editorFolders(
     const read = readServers(servers, config.mcpServers);
     const opened = folders.get(folder) ?? openFolder(folder, read.servers);
     folders.set(folder, opened);
-    const notes = [
-      ...read.leftOut,
-      ...(opened.servers === canonicalJson(read.servers)
-        ? []
-        : [
-            "The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before.",
-          ]),
-    ];
-    const environment = environmentOf(
-      opened.config,
-      modelChoice({ model: config.model, models: config.models, env, lendable: false }),
-    );
+    const notes = [...read.leftOut, ...(opened.servers === canonicalJson(read.servers) ? [] : [CHANGED])];
+    const choice = modelChoice({ model: config.model, models: config.models, env, lendable: false });
+    const environment = environmentOf(opened.config, choice);
     return {
       ok: true,
       folder,
@@ -79,6 +62,9 @@ export function editorFolders(
     },
   };
 }
+
+const CHANGED =
+  "The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before.";
 
 /** The servers of an editor in the form of the configuration, and sentences about those that cannot be used. */
 function readServers(servers: readonly McpServer[], configured: Config["mcpServers"]) {

@@ -16,14 +16,10 @@ import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import {
-  type FileTreeConfig,
-  MOST_LINKED,
-  WORKSPACE_SKILLS,
-  linkedSkills,
-  skillFolders,
-} from "./file-tree.ts";
+import { type FileTreeConfig, MOST_LINKED, linkedSkills, skillFolders } from "./file-tree.ts";
+import { stripPrefix } from "../backends/paths.ts";
 import { isInside, realPath } from "../core/real-path.ts";
+import { workspaceFolders } from "./shared-folders.ts";
 import { sharedObjects } from "../proposals/scan.ts";
 import { type Owner, originalOf, workspaceOf } from "./owned-places.ts";
 import { SANDBOX_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
@@ -85,17 +81,11 @@ async function workspaceExecutor(
   config: ExecutorConfig,
   { platform, provider }: { platform: NodeJS.Platform; provider?: "bubblewrap" | "local" },
 ): Promise<ExecutorChoice> {
-  const {
-    workspace: rootDir,
-    workspaceFolder,
-    execute,
-    respectGitignore,
-    privatePaths: hidden = [],
-  } = config;
+  const { workspace: rootDir, workspaceFolder, execute, respectGitignore, files, permissions } = config;
+  const { privatePaths: hidden = [] } = config;
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
   if (platform === "win32") return { kind: "none", reason: NO_SHELL };
-  const { files, permissions } = config;
   const rules = { "files.hide": files.hide, "files.readOnly": files.readOnly, permissions };
   const given = Object.entries(rules).flatMap(([name, list]) => (list.length > 0 ? [name] : []));
   if (given.length > 0) return { kind: "none", reason: `${given.join(" and ")} would not hold for commands` };
@@ -103,10 +93,13 @@ async function workspaceExecutor(
   const { maxFileSizeMb } = files;
   const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes, maxFileSizeMb };
   const host = (why: NoSandbox): ExecutorChoice => {
-    const open: Opening["open"] = (folder, shown = []) => {
-      const readOnly = [...shown, ...workspaceSkills(folder)];
-      return new LocalShellBackend({ ...limits, rootDir: folder, virtualMode: true, readOnly });
-    };
+    const options = { ...limits, virtualMode: true };
+    const open: Opening["open"] = (folder, shown = []) =>
+      new LocalShellBackend({
+        ...options,
+        rootDir: folder,
+        readOnly: [...shown, ...workspaceSkills(folder)],
+      });
     return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };
   };
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
@@ -140,10 +133,8 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
     const { ok: _not, ...why } = found;
     return { kind: "none", ...why };
   }
-  const open: Opening["open"] = (rootDir, shown = []) => {
-    const readOnly = [...(options.readOnly ?? []), ...shown];
-    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found);
-  };
+  const open: Opening["open"] = (rootDir, shown = []) =>
+    new BubblewrapBackend({ ...options, rootDir, readOnly: [...(options.readOnly ?? []), ...shown] }, found);
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
   return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open, mount: WORKSPACE_MOUNT };
@@ -189,7 +180,7 @@ function skillMounts(config: ExecutorConfig, owner: Owner): SandboxMount[] {
 
 /** Skills of the workspace, for commands that do not see it at the path that file tools use. */
 const workspaceSkills = (folder: string): SandboxMount[] =>
-  WORKSPACE_SKILLS.map((path) => ({ folder: join(folder, path), at: WORKSPACE_MOUNT + path }));
+  workspaceFolders("skills").map((at) => ({ folder: join(folder, stripPrefix(WORKSPACE_MOUNT, at)), at }));
 
 /** Returns the workspace of a run, with the other folders that its commands need. */
 function openingPlaces(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
@@ -245,10 +236,8 @@ export class RunExecutors {
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
     const places = this.#openingPlaces(run);
     if (places === undefined) return undefined;
-    const opening = Promise.resolve(choice.open(...places)).then((executor) => ({
-      executor,
-      mount: choice.mount,
-    }));
+    const { mount } = choice;
+    const opening = Promise.resolve(choice.open(...places)).then((executor) => ({ executor, mount }));
     this.#open.set(runId, opening);
     opening.catch(() => this.#open.delete(runId));
     const release = (): Promise<void> => this.#release(runId);

@@ -3,7 +3,6 @@ import type { Environment } from "../agent/models/choose.ts";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import folders from "../agent/layers/shared-folders.json" with { type: "json" };
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import type { Backend } from "../backends/backend.ts";
 import type { SandboxBackend } from "../backends/executor.ts";
@@ -19,10 +18,10 @@ import { S3Backend } from "../backends/stores/s3.ts";
 import { StateBackend } from "../backends/stores/state.ts";
 import { packageRoot } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
+import { byValue } from "../core/by-identity.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
-import { isOfHome } from "../agent/layers/skill-files.ts";
 import {
   type Owner,
   type PlacesConfig,
@@ -32,7 +31,7 @@ import {
   workspaceOf,
 } from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
-import { sharedRoots } from "./shared-folders.ts";
+import { sharedRoots, workspaceFolders } from "./shared-folders.ts";
 
 export type FileTreeConfig = PlacesConfig &
   Pick<Config, "skills" | "globalSkills" | "homeFolder" | "files" | "respectGitignore" | "privatePaths">;
@@ -42,7 +41,7 @@ export class FileTree {
   readonly #config: FileTreeConfig;
   readonly #storeOf: ((principal: Principal) => BaseStore) | undefined;
   readonly #served: ServerMounts | undefined;
-  readonly #folders = new Map<string, Backend>();
+  readonly #folder: (rootDir: string) => Backend;
   readonly #rules: PolicyRules | undefined;
 
   /** Without `storeOf` it has no memories. */
@@ -51,6 +50,8 @@ export class FileTree {
     this.#served = served;
     this.#storeOf = storeOf;
     this.#rules = rulesOf(config);
+    const { privatePaths: hidden = [] } = config;
+    this.#folder = byValue((rootDir) => new FilesystemBackend({ rootDir, virtualMode: true, hidden }));
   }
 
   /** Returns the folders alone; `/` itself is empty and read-only. Those of a thread are there for that thread. */
@@ -77,9 +78,7 @@ export class FileTree {
   skillSources(owner: Owner): string[] {
     const mounted = skillFolders(this.#config, owner).map(([path]) => path);
     const workspace = workspaceOf(this.#config, owner);
-    const isThere = (folder: string): boolean =>
-      workspace !== undefined && existsSync(join(workspace, folder));
-    return [...mounted, ...WORKSPACE_SKILLS.filter(isThere).map((folder) => WORKSPACE_MOUNT + folder)];
+    return [...mounted, ...(workspace === undefined ? [] : workspaceFolders("skills", workspace))];
   }
 
   #routes(owner: Owner, ignored: IgnoreFiles | null): Record<string, Backend> {
@@ -89,13 +88,11 @@ export class FileTree {
     if (rootDir !== undefined) {
       const { maxFileSizeMb } = files;
       const options = { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
-      const workspace = new FilesystemBackend(options);
+      let workspace: Backend = new FilesystemBackend(options);
       // The setting `files` hides or protects some of them.
-      const rules = [this.#rules ?? [], ignored ?? []].flat();
-      routes[WORKSPACE_MOUNT] = rules.reduce<Backend>(
-        (inner, own) => new PolicyBackend(inner, own),
-        workspace,
-      );
+      for (const rules of [this.#rules ?? [], ignored ?? []].flat())
+        workspace = new PolicyBackend(workspace, rules);
+      routes[WORKSPACE_MOUNT] = workspace;
     }
     const store = this.#storeOf?.(owner.principal);
     const namespace = memoryNamespace(owner.principal);
@@ -103,15 +100,6 @@ export class FileTree {
     for (const [path, folder] of [...skillFolders(this.#config, owner), ...linkedSkills(this.#config, owner)])
       routes[path] = new PolicyBackend(this.#folder(folder), { readOnly: true });
     return routes;
-  }
-
-  #folder(rootDir: string): Backend {
-    const known = this.#folders.get(rootDir);
-    if (known !== undefined) return known;
-    const { privatePaths: hidden = [] } = this.#config;
-    const backend = new FilesystemBackend({ rootDir, virtualMode: true, hidden });
-    this.#folders.set(rootDir, backend);
-    return backend;
   }
 }
 
@@ -121,9 +109,6 @@ export function memoryNamespace(principal: Principal): string[] {
   const owner = isPlain ? principal : `sha256:${createHash("sha256").update(principal).digest("hex")}`;
   return ["memories", owner];
 }
-
-/** Folders of the workspace that may hold skills, lowest priority first. */
-export const WORKSPACE_SKILLS: readonly string[] = folders.skills.project.map((folder) => `/${folder}`);
 
 type SkillsConfig = Pick<
   Config,
@@ -148,7 +133,7 @@ export function skillFolders(
     return [`${SKILLS_MOUNT}/${name}`, folder];
   };
   const { skills, globalSkills } = config;
-  const given = [...(globalSkills === undefined ? [] : [globalSkills]), ...skills];
+  const given = [globalSkills ?? [], skills].flat();
   const configured = given.map((folder) => mountAt(basename(folder), folder));
   const known = new Set(given.map(realPath));
   const shared = sharedRoots("skills", config, owner).flatMap(({ root, label, folders: paths }) =>
@@ -161,14 +146,12 @@ export function skillFolders(
       return [mountAt([label, ...words].join("-").replace("~-", "~"), folder)];
     }),
   );
-  const [home, above] = [shared.filter(([at]) => isOfHome(at)), shared.filter(([at]) => !isOfHome(at))];
-  return [
-    ...home,
-    ...(isBundled ? [[SKILLS_MOUNT, bundled] as [string, string]] : []),
-    ...configured,
-    ...above,
-  ];
+  const own: [string, string][] = isBundled ? [[SKILLS_MOUNT, bundled]] : [];
+  const above = shared.filter(([at]) => !at.startsWith(HOME_SKILLS));
+  return [...shared.filter((one) => !above.includes(one)), ...own, ...configured, ...above];
 }
+
+const HOME_SKILLS = `${SKILLS_MOUNT}/~`;
 
 /**
  * Mount points of skills that are links to folders elsewhere, as installers of skills make them. Leaves out the links of
@@ -180,7 +163,8 @@ export function linkedSkills(config: SkillsConfig, owner: Owner): [string, strin
   return skillFolders(config, owner)
     .flatMap(([at, folder]) => {
       const root = realPath(folder);
-      const isTrusted = isOfHome(at) || at === SKILLS_MOUNT || [globalSkills, ...skills].includes(folder);
+      const isTrusted =
+        at.startsWith(HOME_SKILLS) || at === SKILLS_MOUNT || [globalSkills, ...skills].includes(folder);
       if (!isTrusted || (own !== undefined && isInside(own, root)) || !existsSync(root)) return [];
       return readdirSync(root, { withFileTypes: true })
         .filter((entry) => entry.isSymbolicLink())
@@ -198,14 +182,12 @@ export function linkedSkills(config: SkillsConfig, owner: Owner): [string, strin
 /** Linked skills that are mounted: each takes a little of every command's time. */
 export const MOST_LINKED = 200;
 
-/** Folders on other servers that stay open. The connections of those that are left out end when they are idle. */
-const OPEN_MOUNTS = 200;
-
 /** The configured folders on other servers. Nothing is connected before it is used. */
 export class ServerMounts {
   readonly #mounts: Config["mounts"];
   readonly #env: Environment;
-  readonly #opened = new NewestOf<S3Backend | PostgresBackend>(OPEN_MOUNTS);
+  /** The connections of those that are left out end when they are idle. */
+  readonly #opened = new NewestOf<S3Backend | PostgresBackend>(200);
 
   constructor(mounts: Config["mounts"], env: Environment) {
     this.#mounts = mounts;
@@ -222,32 +204,23 @@ export class ServerMounts {
     for (const [path, { s3, postgres }] of Object.entries(this.#mounts)) {
       const template = (s3 ?? postgres)?.prefix;
       const prefix = template === undefined ? "" : ownedPath(template, owner);
-      if (prefix !== undefined) folders[path] = this.#folder(path, prefix);
+      if (prefix === undefined) continue;
+      const key = JSON.stringify([path, prefix]);
+      const folder = this.#opened.get(key) ?? this.#open({ s3, postgres }, prefix);
+      this.#opened.keep(key, folder);
+      folders[path] = folder;
     }
     return folders;
   }
 
-  #folder(path: string, prefix: string): Backend {
-    const key = JSON.stringify([path, prefix]);
-    const folder = this.#opened.get(key) ?? openMount(this.#mounts[path] ?? {}, prefix, this.#env);
-    this.#opened.keep(key, folder);
-    return folder;
+  #open({ s3, postgres = {} }: Config["mounts"][string], prefix: string): S3Backend | PostgresBackend {
+    const at = prefix === "" ? {} : { prefix };
+    if (s3 !== undefined) return new S3Backend({ ...bucketOf(s3, this.#env), ...at });
+    const { connectionStringVariable: variable, ...options } = postgres;
+    return new PostgresBackend({ ...options, ...at, connectionString: variable && this.#env[variable] });
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.#opened.values()].map((folder) => folder.close()));
   }
-}
-
-function openMount(
-  { s3, postgres }: Config["mounts"][string],
-  prefix: string,
-  env: Environment,
-): S3Backend | PostgresBackend {
-  const at = prefix === "" ? {} : { prefix };
-  if (s3 === undefined) {
-    const { connectionStringVariable: variable, ...options } = postgres ?? {};
-    return new PostgresBackend({ ...options, ...at, connectionString: variable && env[variable] });
-  }
-  return new S3Backend({ ...bucketOf(s3, env), ...at });
 }

@@ -86,13 +86,6 @@ export async function loadInstructions({
 }
 
 /** The reason why a run could not read its instructions. It names no path, so clients may see it. */
-export async function promptFileProblem(
+export const promptFileProblem = (
   config: Parameters<typeof loadInstructions>[0],
-): Promise<string | undefined> {
-  try {
-    await loadInstructions(config);
-    return undefined;
-  } catch (error) {
-    return errorMessage(error);
-  }
-}
+): Promise<string | undefined> => loadInstructions(config).then(() => undefined, errorMessage);

@@ -16,7 +16,7 @@ import { systemClock } from "../core/clock.ts";
 import { ConfigurationError, codeOf } from "../core/errors.ts";
 import { type FileLock, breakLock, isOlder, takeLock } from "../core/file-lock.ts";
 import { loadKey, readKey } from "../core/key-file.ts";
-import { type KeychainOptions, keepSecret, readSecret } from "../core/keychain.ts";
+import { keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
 import { namedHosts } from "../web/url.ts";
 import { parsedUrl } from "../core/parsed-url.ts";
@@ -184,7 +184,7 @@ class LoginFiles implements LoginStore {
   }
 
   /** Makes the key in the keychain, unless another process has just made it; `undefined`: the keychain refuses. */
-  async #firstKey(keychain: KeychainOptions): Promise<string | undefined> {
+  async #firstKey(keychain: Parameters<typeof readSecret>[1]): Promise<string | undefined> {
     const lock = await this.#lock(KEY_LOCK);
     try {
       const kept = await readSecret(KEY_NAME, keychain);

@@ -27,19 +27,15 @@ export class Models {
   );
 
   constructor(
-    {
-      limits,
-      dataDir,
-      models,
-      modelParameters,
-    }: Pick<Config, "limits" | "dataDir" | "models" | "modelParameters">,
+    config: Pick<Config, "limits" | "dataDir" | "models" | "modelParameters">,
     env: Environment,
     log: Logger,
   ) {
+    const { limits, dataDir, models, modelParameters: parameters } = config;
     const idleMs = limits.modelSilence * 1000;
     const packages = packagesFolder(dataDir);
     const lessons = new Lessons(join(dataDir, "learned-from-models.jsonl"));
-    this.#options = { env, log, idleMs, packages, models, parameters: modelParameters, lessons };
+    this.#options = { env, log, idleMs, packages, models, parameters, lessons };
   }
 
   /** Adds the model that clients lend to one run. */
@@ -67,12 +63,9 @@ export class Models {
 /** Chooses a model whose package is installed, too. */
 export function usableModel(
   model: string | undefined,
-  {
-    config,
-    env,
-    lendable,
-  }: { config: Pick<Config, "dataDir" | "models">; env: Environment; lendable: boolean },
+  given: { config: Pick<Config, "dataDir" | "models">; env: Environment; lendable: boolean },
 ): ModelChoice {
+  const { config, env, lendable } = given;
   const choice = modelChoice({ model, env, models: config.models, lendable });
   if (!choice.ok || choice.provider === OFFLINE || choice.provider === CLIENT) return choice;
   const message = packageProblem(choice.provider, packagesFolder(config.dataDir));

@@ -1,7 +1,6 @@
 /** The composition root: opens storage and puts model, agent and runs together. */
 import { memoized } from "../core/concurrency.ts";
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
-import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
 import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -10,7 +9,6 @@ import { NO_LENDER } from "../runs/client-model.ts";
 import { type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
 import { copiesFolder, originalOf, rulesOf } from "./owned-places.ts";
-import type { Fence } from "../runs/proposals.ts";
 import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -48,10 +46,8 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
     // A process that only shows runs and stores decisions rarely needs the agents, and starts faster without them.
     if (keepsHouse) await agents();
     const hasReceivers = Object.keys(config.news).length > 0 || settings.startsSchedules === true;
-    const sendsNews = keepsHouse && hasReceivers;
-    const courier = sendsNews
-      ? (await import("./news.ts")).openCourier(settings, storage, environment)
-      : undefined;
+    const news = keepsHouse && hasReceivers ? await import("./news.ts") : undefined;
+    const courier = news?.openCourier(settings, storage, environment);
     const service = assemble(settings, storage, agents, choice);
     const park = service.close.bind(service);
     const close = async (): Promise<void> => {
@@ -63,11 +59,11 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
         await storage.close();
       }
     };
-    const { news } = storage.runs;
+    const { news: messages } = storage.runs;
     const outbox: NewsOperator = {
-      list: (limit) => news.list(limit),
-      retry: (numbers) => news.retry(numbers, storage.clock()),
-      drop: (numbers) => news.drop(numbers),
+      list: (limit) => messages.list(limit),
+      retry: (numbers) => messages.retry(numbers, storage.clock()),
+      drop: (numbers) => messages.drop(numbers),
     };
     return Object.assign(service, { close, outbox });
   } catch (error) {
@@ -100,19 +96,16 @@ function assemble(
   const { config, logger } = settings;
   const { approvals, questions } = config;
   const canWork = settings.works !== false && config.workspace !== undefined && choice.ok;
-  const proposals = new WorkspaceProposals({
-    dir: copiesFolder(config),
-    without: [...(config.privatePaths ?? []), copiesFolder(config)],
-    policy: rulesOf(config),
-    maxBytes: config.proposals.maxMegabytes * 1_048_576,
-    clock: storage.clock,
-  });
+  const proposals = openProposals(config, storage.clock);
   const service: RunService = createRunService({
     runs: storage.runs,
     clock: storage.clock,
     agentFor: async (run, lender, fence) => {
       const main = await findMainRun(run, storage);
-      const notApplied = lender === NO_LENDER ? undefined : await openCopy(main, config, proposals, fence);
+      const isAtWork = lender !== NO_LENDER && main.changes === "propose" && !isFinal(main.status);
+      const workspace = isAtWork ? originalOf(config, main) : undefined;
+      // The copy that the run works in, with the files that a person did not apply before.
+      const notApplied = workspace === undefined ? undefined : await proposals.open(main, workspace, fence);
       return (await agents()).agentFor({ ...main, ...defined({ notApplied }) }, lender, async () => {
         // Resolved when the run has ended, or this process is done with all of them.
         const { signal } = new AbortController();
@@ -143,31 +136,31 @@ function assemble(
     environment: environmentOf(config, choice),
     // A server without a workspace still answers questions about runs, and leaves the work to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
-    ...defined({ startsSchedules: settings.startsSchedules }),
     openRuns: config.limits.openRuns,
     crashLimit: config.limits.serverCrashes,
-    ...(approvals.deadline === undefined ? {} : { approvalDeadlineMs: approvals.deadline * 1000 }),
+    ...defined({
+      approvalDeadlineMs: approvals.deadline && approvals.deadline * 1000,
+      questionDeadlineMs: questions.deadline && questions.deadline * 1000,
+      startsSchedules: settings.startsSchedules,
+    }),
     questionHoldMs: questions.hold * 1000,
-    ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),
     log: logger,
   });
   return service;
 }
 
+const openProposals = (config: RunSettings["config"], clock: Storage["clock"]) =>
+  new WorkspaceProposals({
+    dir: copiesFolder(config),
+    without: [...(config.privatePaths ?? []), copiesFolder(config)],
+    policy: rulesOf(config),
+    maxBytes: config.proposals.maxMegabytes * 1_048_576,
+    clock,
+  });
+
 /** The run whose agent, folders and commands a run has: a background task has those of the run that started it. */
 const findMainRun = async (run: Run, { runs }: Storage): Promise<Run> =>
   (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
-
-/** Creates or updates the copy that a run works in. Returns the files that a person did not apply before. */
-async function openCopy(
-  run: Run,
-  config: Config,
-  proposals: WorkspaceProposals,
-  fence: Fence | undefined,
-): Promise<string[] | undefined> {
-  const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
-  return workspace === undefined ? undefined : proposals.open(run, workspace, fence);
-}
 
 const WORKSPACE_NOT_SHARED =
   "The workspace is another folder than the one that other programs on this Postgres have at the same path, so they could not continue each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a program that has its folder.";

@@ -27,7 +27,7 @@ export async function openSharedStorage(
   { config, env, logger }: StorageSettings,
 ): Promise<SharedStorage> {
   const { storageSchema: schema, storageConnections: connections, storageRole: role } = config;
-  // Keys, log-ins, and where the page is, are in it. Whoever cannot write there later says so.
+  // For keys, log-ins and the address of the page. A failure is reported by whoever writes there.
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 }).catch(() => {});
   const { openPostgres } = await import("../storage/postgres/storage.ts");
   return openPostgres({ url, schema, connections, role, logger, largeValues: largeValuesOf(config, env) });

@@ -25,23 +25,14 @@ export const openOtherServers = (config: Settings, env: Environment, log: Logger
     workspace: config.workspace,
   });
 
-/** Log-ins that wait for a browser. */
-const MOST_PENDING = 20;
-
 /** The servers of this process for the page. */
 export class ServersForPeople implements OtherServers {
   readonly #tools: McpTools;
   readonly #config: Settings;
   readonly #env: Environment;
   readonly #logins: LoginOptions;
-  readonly #pending = new Map<
-    string,
-    {
-      server: string;
-      login: PendingLogin;
-      until: number;
-    }
-  >();
+  /** Log-ins that wait for a browser, at most 20. */
+  readonly #pending = new Map<string, { server: string; login: PendingLogin; until: number }>();
 
   constructor(tools: McpTools, config: Settings, env: Environment) {
     this.#tools = tools;
@@ -69,7 +60,7 @@ export class ServersForPeople implements OtherServers {
       const login = await beginLogin({ server, secrets, redirectUrl, fetch: fetchFor(server.url), clock });
       const now = clock();
       for (const [state, { until }] of this.#pending) if (until < now) this.#pending.delete(state);
-      if (this.#pending.size >= MOST_PENDING) return { ok: false, problem: "Too many log-ins wait." };
+      if (this.#pending.size >= 20) return { ok: false, problem: "Too many log-ins wait." };
       this.#pending.set(login.state, { server: name, login, until: now + 600_000 });
       return { ok: true, address: login.address };
     } catch (error) {

@@ -26,16 +26,14 @@ const PLAIN = /^[a-z0-9_+-][a-z0-9_.@+-]{0,63}$/;
 /** Ids of threads as this program makes them: long and random. */
 const THREAD = /^[\w-]{1,64}$/;
 
-/** A name as one segment of a path: itself if it can be, else a digest. */
-const pathSegment = (name: string, plain: RegExp): string =>
-  plain.test(name) ? name : `~${createHash("sha256").update(name).digest("hex").slice(0, 40)}`;
-
 /** Puts the names of the owner into a template; `undefined` when it needs a thread and there is none. */
 export function ownedPath(template: string, { principal, threadId }: Owner): string | undefined {
   if (threadId === undefined && template.includes("{thread}")) return undefined;
-  return template.replaceAll(/\{(principal|thread)\}/g, (_, whose: string) =>
-    whose === "principal" ? pathSegment(principal, PLAIN) : pathSegment(threadId ?? "", THREAD),
-  );
+  return template.replaceAll(/\{(principal|thread)\}/g, (_, whose: string) => {
+    const [name, plain] = whose === "principal" ? [principal, PLAIN] : [threadId ?? "", THREAD];
+    // Other names become digests.
+    return plain.test(name) ? name : `~${createHash("sha256").update(name).digest("hex").slice(0, 40)}`;
+  });
 }
 
 /** Folder of the copies in which runs work that propose their changes. */

@@ -21,9 +21,14 @@ export const runGates = (
   const places = workspacePlaces(workspaceOf(config, owner), ignored);
   // A person reviews the changes of a copy as a whole, and nothing starts programs from there.
   const isCopy = owner.changes === "propose";
+  const isSandboxed = isIsolated(mounted);
+  // Sandboxed commands cannot change files that start programs, unless the sandbox cannot protect these.
+  const isUnasked = !isCopy && approvals.execute === "unsandboxed" && isSandboxed;
+  const commands = { when: () => mounted?.executor.approvalReason?.() !== undefined };
   return {
-    ...approvalGates(approvals, isIsolated(mounted), { served, isCopy }),
-    ...(isCopy ? {} : starterGates(approvals, mounted, places.protectedChange)),
+    ...approvalGates(approvals, isSandboxed, { served, isCopy }),
+    ...(isCopy || approvals.write !== "none" ? {} : changeGates(places.protectedChange)),
+    ...(isUnasked ? { execute: commands } : {}),
     ...places.readingGates,
   };
 };
@@ -34,9 +39,8 @@ function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | n
   const gateFor = (fits: (root: string, place: string) => boolean) =>
     where((args) =>
       pathsOf(args).some((path) => {
-        const valid = validatePath(path);
-        if (root === undefined || !valid.ok || !isAtOrBelow(valid.path, WORKSPACE_MOUNT)) return false;
-        const named = join(root, stripPrefix(WORKSPACE_MOUNT, valid.path));
+        if (root === undefined || path === undefined || !isAtOrBelow(path, WORKSPACE_MOUNT)) return false;
+        const named = join(root, stripPrefix(WORKSPACE_MOUNT, path));
         return fits(root, named) || fits(root, realPath(named));
       }),
     );
@@ -54,24 +58,11 @@ function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | n
   };
 }
 
-/**
- * Gates over those of `approvals.write: none` and `approvals.execute: unsandboxed`. Sandboxed commands cannot change
- * such files, so that they are asked about only while the sandbox cannot protect them.
- */
-function starterGates(
-  { write, execute }: Config["approvals"],
-  mounted: MountedExecutor | undefined,
-  changes: ReturnType<typeof where>,
-): InterruptOn {
-  const isUnasked = execute === "unsandboxed" && isIsolated(mounted);
-  const commands = { when: () => mounted?.executor.approvalReason?.() !== undefined };
-  return {
-    ...(write === "none" ? Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, changes])) : {}),
-    ...(isUnasked ? { execute: commands } : {}),
-  };
-}
-
-const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
+const changeGates = (gate: InterruptOn[string]): InterruptOn => ({
+  write_file: gate,
+  edit_file: gate,
+  delete: gate,
+});
 
 /** A gate for the calls whose arguments fit. */
 const where = (fits: (args: Record<string, unknown>) => boolean) => ({
@@ -88,13 +79,16 @@ export function approvalGates(
   isSandboxed: boolean,
   { served = [], isCopy = false }: { served?: readonly string[]; isCopy?: boolean } = {},
 ): InterruptOn {
+  const isWithinCopy = (path: string | undefined): boolean =>
+    path !== undefined && path !== WORKSPACE_MOUNT && isAtOrBelow(path, WORKSPACE_MOUNT);
+  const reachesOut = (args: Record<string, unknown>): boolean =>
+    pathsOf(args).length === 0 || !pathsOf(args).every(isWithinCopy);
   const gate = {
-    all: isCopy ? where((args) => !haveAllBelow(WORKSPACE_MOUNT, args)) : true,
+    all: isCopy ? where(reachesOut) : true,
     none: false,
     workspace: where((args) => touches(isCopy ? served : [WORKSPACE_MOUNT, ...served], args)),
   }[write];
-  const asksForCommands = execute === "all" || !isSandboxed;
-  return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: asksForCommands };
+  return { ...changeGates(gate), execute: execute === "all" || !isSandboxed };
 }
 
 /**
@@ -103,25 +97,14 @@ export function approvalGates(
  */
 export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
   const paths = pathsOf(args);
-  const isInOrAround = (folder: string, path: unknown): boolean => {
-    const valid = validatePath(path);
-    return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
-  };
+  const isInOrAround = (folder: string, path: string | undefined): boolean =>
+    path === undefined || isAtOrBelow(path, folder) || isAtOrBelow(withoutSlash(folder), path);
   return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
 }
 
-/** True if a call with these arguments changes nothing outside of a folder. */
-function haveAllBelow(folder: string, args: Record<string, unknown>): boolean {
-  const paths = pathsOf(args);
-  return (
-    paths.length > 0 &&
-    paths.every((path) => {
-      const valid = validatePath(path);
-      return valid.ok && valid.path !== folder && isAtOrBelow(valid.path, folder);
-    })
-  );
-}
-
-/** The paths in a call's arguments. Models also write `path`, which the tools accept. */
-const pathsOf = (args: Record<string, unknown>): unknown[] =>
-  [args["file_path"], args["path"]].filter((path) => path !== undefined);
+/** The paths in a call's arguments, `undefined` for invalid ones. Models also write `path`, which the tools accept. */
+const pathsOf = (args: Record<string, unknown>): Array<string | undefined> =>
+  [args["file_path"], args["path"]]
+    .filter((path) => path !== undefined)
+    .map((path) => validatePath(path))
+    .map((valid) => (valid.ok ? valid.path : undefined));

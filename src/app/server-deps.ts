@@ -48,9 +48,6 @@ export interface ServerParts {
   close(): Promise<void>;
 }
 
-/** Loads the reader of commands when a client lists them. */
-const commandsFiles = () => import("./person-commands.ts");
-
 /** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
 export function serverParts(settings: ServerSettings): ServerParts {
   const { config, env, version, logger, works = true, page, holds } = settings;
@@ -90,11 +87,12 @@ export function serverParts(settings: ServerSettings): ServerParts {
     principalOf,
     openCommand,
     changes,
-    commands: async (principal) => (await commandsFiles()).readPersonCommands(config, { principal }, logger),
+    commands: async (principal) => {
+      const { readPersonCommands } = await import("./person-commands.ts");
+      return readPersonCommands(config, { principal }, logger);
+    },
     ...(kept === null ? {} : { keptAtLeastMs: kept }),
-    ...(page === undefined
-      ? {}
-      : { page: page === "local" ? links : loginPageLinks(page === "request" ? undefined : page) }),
+    ...(page && { page: page === "local" ? links : loginPageLinks(page === "request" ? undefined : page) }),
   };
   return {
     deps,

@@ -8,7 +8,6 @@ import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
 import type { Holds } from "../runs/shares.ts";
-import type { S3Address } from "../core/s3-address.ts";
 import type { Storage } from "../storage/storage.ts";
 import { folderMark } from "./folder-mark.ts";
 
@@ -92,18 +91,13 @@ export function worksIn(workspace = ""): (environment: string) => boolean {
 }
 
 /** A bucket as configured, with the keys that its variables hold. */
-export function bucketOf<Settings extends BucketSettings>(
-  { accessKeyIdVariable: id, secretAccessKeyVariable: secret, ...address }: Settings,
+export function bucketOf(
+  { accessKeyIdVariable: id, secretAccessKeyVariable: secret, ...address }: NonNullable<Config["storageS3"]>,
   env: RunSettings["env"],
-): Omit<Settings, keyof BucketSettings> & Pick<S3Address, "credentials"> {
+) {
   const [accessKeyId, secretAccessKey] = [id && env[id], secret && env[secret]];
   const isGiven = accessKeyId !== undefined && secretAccessKey !== undefined;
   return { ...address, ...(isGiven ? { credentials: { accessKeyId, secretAccessKey } } : {}) };
-}
-
-interface BucketSettings {
-  accessKeyIdVariable?: string | undefined;
-  secretAccessKeyVariable?: string | undefined;
 }
 
 /** Location of a shared storage's large values, if they are stored outside of it. */
@@ -111,9 +105,10 @@ export const largeValuesOf = ({ storageS3 }: Pick<Config, "storageS3">, env: Run
   storageS3 && bucketOf(storageS3, env);
 
 export function limitsOf({ limits }: Config): AgentLimits {
-  const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
-  const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth } = limits;
-  const { modelPatience, listedCharacters } = limits;
+  const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth, listedCharacters } = limits;
+  const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime, modelPatience } = limits;
+  const wallTimeMs = workTime && workTime * 1000;
+  const toolTimeoutMs = toolTime && toolTime * 1000;
   return {
     parallelSubagents,
     parallelTools,
@@ -121,9 +116,7 @@ export function limitsOf({ limits }: Config): AgentLimits {
     subagentDepth,
     listedCharacters,
     modelPatienceMs: modelPatience * 1000,
-    ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices }),
-    ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),
-    ...(toolTime === undefined ? {} : { toolTimeoutMs: toolTime * 1000 }),
+    ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices, wallTimeMs, toolTimeoutMs }),
   };
 }
 

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import folders from "../agent/layers/shared-folders.json" with { type: "json" };
-import { AGENT_FOLDERS, type AgentFile, loadAgentFiles } from "../agent/build/agent-files.ts";
+import { type AgentFile, loadAgentFiles } from "../agent/build/agent-files.ts";
 import type { Backend } from "../backends/backend.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import type { Config } from "../config/schema.ts";
@@ -14,28 +14,23 @@ import { WORKSPACE_MOUNT } from "./settings.ts";
 
 export type SharedConfig = Pick<Config, "homeFolder" | "workspace" | "workspaceFolder" | "privatePaths">;
 
-/** A folder of this machine, and those below it that exist, lowest priority first. */
-interface SharedRoot {
-  root: string;
-  /** Names it in paths that the agent sees: `~` for the home folder. */
-  label: string;
-  folders: string[];
-}
+type SharedKind = keyof Pick<typeof folders, "skills" | "agents" | "commands">;
 
 /**
- * The home folder, only for the person at this machine, then the folders from the root of the repository down to the
+ * Returns folders of this machine, and in `folders` those below it that exist, lowest priority first. `label` names
+ * it in paths that the agent sees. They are the home folder, `~`, only for the person at this machine, then the folders from the root of the repository down to the
  * one above the workspace. The workspace itself is not among them. Folders whose links lead to other places than
  * their root are left out.
  */
 export function sharedRoots(
-  kind: "skills" | "agents" | "commands",
+  kind: SharedKind,
   { homeFolder, workspace, workspaceFolder }: SharedConfig,
   { principal }: Owner,
-): SharedRoot[] {
+) {
   const { home, project } = folders[kind];
   const existing = (root: string, names: readonly string[], isAllowed: (place: string) => boolean) =>
     names.filter((name) => existsSync(join(root, name)) && isAllowed(realPath(join(root, name))));
-  const roots: SharedRoot[] = [];
+  const roots = [];
   if (homeFolder !== undefined && principal === LOCAL)
     roots.push({
       root: homeFolder,
@@ -59,7 +54,7 @@ export function sharedRoots(
 }
 
 /** Backends over the shared folders of a kind, with the folders to read there, lowest priority first. */
-export const sharedBackends = (kind: "agents" | "commands", config: SharedConfig, owner: Owner) =>
+export const sharedBackends = (kind: SharedKind, config: SharedConfig, owner: Owner) =>
   sharedRoots(kind, config, owner).map(({ root, folders: names }): [Backend, string[]] => {
     const { privatePaths: hidden = [] } = config;
     const backend = new FilesystemBackend({ rootDir: root, virtualMode: true, hidden });
@@ -74,10 +69,15 @@ export async function readAgentFiles(
   log: Logger,
   mount = WORKSPACE_MOUNT,
 ): Promise<AgentFile[]> {
-  const own = AGENT_FOLDERS.map((folder) => mount + folder);
-  const places: [Backend, string[]][] = [...sharedBackends("agents", config, owner), [files, own]];
+  const own = [files, workspaceFolders("agents", undefined, mount)] as const;
   const agents = new Map<string, AgentFile>();
-  for (const [backend, names] of places)
+  for (const [backend, names] of [...sharedBackends("agents", config, owner), own])
     for (const file of await loadAgentFiles(backend, names, log)) agents.set(file.name, file);
   return [...agents.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
+
+/** Folders of the workspace for files of a kind, lowest priority first. `within`: only those that exist there. */
+export const workspaceFolders = (kind: SharedKind, within?: string, mount = WORKSPACE_MOUNT): string[] =>
+  folders[kind].project
+    .filter((folder) => within === undefined || existsSync(join(within, folder)))
+    .map((folder) => `${mount}/${folder}`);

@@ -1,7 +1,7 @@
 /** Finds keys of models and of the search provider where the environment has none. */
 import { type Environment, modelChoice } from "../agent/models/choose.ts";
 import { type Config, type ModelSettings, configuredModels } from "../config/schema.ts";
-import { type KeychainOptions, readSecret } from "../core/keychain.ts";
+import { readSecret } from "../core/keychain.ts";
 import { searchOf } from "./web.ts";
 
 export interface FoundKeys {
@@ -20,7 +20,7 @@ export interface FoundKeys {
 export async function withStoredKeys(
   config: ModelSettings & Pick<Config, "memories" | "web">,
   env: Environment,
-  options: Partial<Omit<KeychainOptions, "env">> = {},
+  options: Partial<Parameters<typeof readSecret>[1]> = {},
 ): Promise<FoundKeys> {
   const specs = new Set(configuredModels(config));
   if (config.memories.embeddings !== undefined) specs.add(config.memories.embeddings);

@@ -142,7 +142,7 @@ function shownOutputs(output: Record<string, unknown>): { kind: string; text: st
   const texts = data.filter(([type]) => type === "text/plain" || type === "text/markdown");
   const others = data.filter(([type]) => !type.startsWith("text/") && !type.endsWith("+json"));
   const shown = texts.slice(0, 1).map(([, value]) => ({ kind: "text", text: plainOutput(value) }));
-  // Another form of what is shown says no more; without any, the first is named, such as that of Plotly.
+  // Further forms add nothing to a text or picture. An output with neither, such as one of Plotly, is named.
   const named = shown.length + others.length > 0 ? others : data.slice(0, 1);
   const sizes = named.map(([type, value]) => {
     const { length } = typeof value === "string" ? value : (JSON.stringify(value) ?? "");

@@ -303,7 +303,7 @@ test("a program that speaks ACP gives a goal, and a subagent file what the table
       const text = ["---", "name: x", "description: y", "tools: Read", ...lines, "---", "Do it."].join("\n");
       const read = parseAgentFile("/x.md", text);
       if (!read.ok) throw new Error(read.problem);
-      expect(Object.keys(read.agent).filter((name) => !Object.hasOwn(AGENT_FILE, name))).toEqual([]);
+      expect(Object.keys(read.described).filter((name) => !Object.hasOwn(AGENT_FILE, name))).toEqual([]);
     }),
   );
   expect([START.changes, SCHEDULE.changes]).toEqual(["adds", "adds"]);

@@ -1,21 +1,19 @@
-import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { baseName } from "../../backends/paths.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
-import { errorMessage } from "../../core/errors.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { isRecord, textMemberOf } from "../../core/unknown.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import type { ToolInput } from "../contracts/middleware.ts";
-import folders from "../layers/shared-folders.json" with { type: "json" };
+import shared from "../layers/shared-folders.json" with { type: "json" };
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
-import { isOff, isOn, readTextFiles } from "../layers/skill-files.ts";
+import { loadTextFiles, switched } from "../layers/skill-files.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
 import { type ToolWishes, chooseTools } from "./choose-tools.ts";
@@ -42,9 +40,6 @@ export interface AgentFile extends Pick<ToolWishes, "askedTools"> {
 
 /** Characters. Every call of the model pays for the descriptions. */
 const LONGEST_DESCRIPTION = 1024;
-
-/** Folders of a workspace whose files describe subagents, lowest priority first. */
-export const AGENT_FOLDERS: readonly string[] = folders.agents.project.map((folder) => `/${folder}`);
 
 const Names = z
   .union([z.string(), z.array(z.string()), z.null()], {
@@ -96,7 +91,7 @@ function toolRules(
     const actions = isRecord(rule) ? Object.values(rule) : [rule];
     // There, editing is one permission with several names.
     const meant = /^(edit|write|patch|multiedit)$/.test(name) ? EDITING : [name];
-    const isDenied = actions.some((action) => action === "deny" || isOff(action));
+    const isDenied = actions.some((action) => action === "deny" || switched(action) === false);
     if (isDenied && name === "read" && isRecord(rule))
       return "permission: rules for reading single files cannot be kept here";
     if (isDenied && name === "*") only = [];
@@ -105,7 +100,7 @@ function toolRules(
     if (!isDenied && name !== "*") only?.push(...meant);
   }
   const modes = [fields["permissionmode"], fields["approvalmode"], fields["sandboxmode"]].map(String);
-  if (isOn(fields["readonly"]) || modes.some((mode) => /^(plan|dontask|read-only)$/i.test(mode)))
+  if (switched(fields["readonly"]) || modes.some((mode) => /^(plan|dontask|read-only)$/i.test(mode)))
     denied.push(...EDITING, "execute", "job");
   if (agents !== undefined && !lists(agents).includes("*")) denied.push("task");
   return {
@@ -120,8 +115,10 @@ function whyNotOffered(fields: Readonly<Record<string, unknown>>): string | unde
   const { mode, kind, disable, disabled, enabled, infer, disablemodelinvocation } = fields;
   if (mode === "primary") return "mode is primary, so it is not a subagent";
   if (kind === "remote") return "kind is remote, and it works on another server";
-  if ([disable, disabled].some(isOn) || isOff(enabled)) return "it is switched off";
-  return isOn(disablemodelinvocation) || isOff(infer) ? "only a person may start it" : undefined;
+  if ([disable, disabled].some(switched) || switched(enabled) === false) return "it is switched off";
+  return switched(disablemodelinvocation) || switched(infer) === false
+    ? "only a person may start it"
+    : undefined;
 }
 
 /** A name as subagents have it: `Code Reviewer` becomes `code-reviewer`. */
@@ -134,31 +131,12 @@ const plainName = (text: string): string =>
     .replaceAll(/^-|-$/g, "")
     .slice(0, 64);
 
-/** Fields and prompt of a file: Markdown with front matter, or TOML. */
-function readFields(
-  path: string,
-  text: string,
-): { fields: unknown; body: string; problem?: string } | undefined {
-  if (!path.endsWith(".toml")) return parseFrontMatter(text);
-  try {
-    const fields = parseToml(text.replace(/^\uFEFF/, ""));
-    return {
-      fields,
-      body: textMemberOf(fields, "developer_instructions") ?? textMemberOf(fields, "prompt") ?? "",
-    };
-  } catch (error) {
-    return { fields: undefined, body: "", problem: `is not TOML: ${oneLine(errorMessage(error), 100)}` };
-  }
-}
-
 /** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
-export function parseAgentFile(
-  path: string,
-  text: string,
-): { ok: true; agent: AgentFile; warnings: string[] } | { ok: false; problem: string } {
-  const refused = (problem: string) => ({ ok: false as const, problem: `${path}: ${problem}` });
-  const found = readFields(path, text);
-  if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
+export function parseAgentFile(path: string, text: string) {
+  const broken = (problem: string) => ({ ok: false as const, problem: `${path}${problem}` });
+  const refused = (problem: string) => broken(`: ${problem}`);
+  const found = parseFrontMatter(text, path);
+  if (!found) return broken(" does not start with front matter between '---' lines");
   if (found.problem !== undefined) return refused(`the front matter ${found.problem}`);
   const given = isRecord(found.fields) ? Object.entries(found.fields) : [];
   const parsed = Fields.safeParse(
@@ -186,24 +164,27 @@ export function parseAgentFile(
   const reason = whyNotOffered(fields) ?? (typeof rules === "string" ? rules : undefined);
   if (reason !== undefined || typeof rules === "string") return refused(String(reason));
   const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
-  if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
+  if (systemPrompt === "") return broken(" has no prompt below its front matter");
   const renamed = `name '${oneLine(String(written ?? ""), 80)}' is read as '${name}'; use lowercase letters, digits and hyphens`;
   const cut = `description is longer than ${LONGEST_DESCRIPTION} characters and was cut`;
   const warnings = [
     ...(name === written || (written ?? "") === "" ? [] : [renamed]),
     ...(description.length > LONGEST_DESCRIPTION ? [cut] : []),
   ];
-  return {
-    ok: true,
-    warnings: warnings.map((warning) => `${path}: ${warning}`),
-    agent: {
-      name,
-      description: headOf(description, LONGEST_DESCRIPTION),
-      systemPrompt,
-      ...modelWish(fields["model"]),
-      ...defined({ ...rules, limits: readLimits(fields) }),
-    },
+  const { maxturns, maxsteps = maxturns, steps = maxsteps, timeoutmins: minutes } = fields;
+  const isCount = (value: unknown): value is number => typeof value === "number" && value > 0;
+  const limits = defined({
+    maxIterations: isCount(steps) ? Math.ceil(steps) : undefined,
+    wallTimeMs: isCount(minutes) ? minutes * 60_000 : undefined,
+  });
+  const described: AgentFile = {
+    name,
+    description: headOf(description, LONGEST_DESCRIPTION),
+    systemPrompt,
+    ...modelWish(fields["model"]),
+    ...defined({ ...rules, limits: Object.keys(limits).length === 0 ? undefined : limits }),
   };
+  return { ok: true as const, warnings: warnings.map((warning) => `${path}: ${warning}`), described };
 }
 
 /** The model as written; a list and forms that nothing here reads are names that no model may have. */
@@ -214,46 +195,12 @@ function modelWish(given: unknown): Pick<AgentFile, "model" | "modelAlias"> {
   return given.includes(":") ? { model: given } : defined({ modelAlias: given.trim() || undefined });
 }
 
-function readLimits({
-  maxturns,
-  maxsteps = maxturns,
-  steps = maxsteps,
-  timeoutmins: minutes,
-}: Readonly<Record<string, unknown>>): AgentFile["limits"] {
-  const isCount = (value: unknown): value is number => typeof value === "number" && value > 0;
-  const limits = defined({
-    maxIterations: isCount(steps) ? Math.ceil(steps) : undefined,
-    wallTimeMs: isCount(minutes) ? minutes * 60_000 : undefined,
-  });
-  return Object.keys(limits).length === 0 ? undefined : limits;
-}
-
 /** The subagents of `folders`; of two with one name the later counts. Unreadable files are left out with a warning. */
-export async function loadAgentFiles(
+export const loadAgentFiles = (
   backend: Backend,
   folders: readonly string[],
   log: Logger,
-): Promise<AgentFile[]> {
-  const agents = new Map<string, { agent: AgentFile; path: string; text: string }>();
-  for (const folder of folders)
-    for (const { path, text = "", error } of await readTextFiles(backend, folder, log)) {
-      const parsed =
-        error === undefined ? parseAgentFile(path, text) : { ok: false as const, problem: error };
-      if (!parsed.ok) {
-        log.warn("agent_file_skipped", { path, problem: parsed.problem });
-        continue;
-      }
-      for (const warning of parsed.warnings) log.warn("agent_file_format", { path, warning });
-      const { agent } = parsed;
-      const twin = agents.get(agent.name);
-      if (twin !== undefined && twin.text !== text) {
-        const warning = `${path}: replaces ${twin.path}, which has the same name`;
-        log.warn("agent_file_replaced", { path, warning });
-      }
-      agents.set(agent.name, { agent, path, text });
-    }
-  return [...agents.values()].map(({ agent }) => agent).sort((a, b) => (a.name < b.name ? -1 : 1));
-}
+): Promise<AgentFile[]> => loadTextFiles(backend, folders, "agent_file", parseAgentFile, log);
 
 export interface LoadSubagentsOptions {
   /** The backend of the files: an instance, not a factory. */
@@ -283,13 +230,14 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
     tools: "a list",
     log: "anything",
   });
-  const { backend, folders = AGENT_FOLDERS, tools = [], log = createLogger("warn") } = read;
+  const { backend, tools = [], log = createLogger("warn") } = read;
   checkBackend("`backend` of loadSubagents", backend);
+  const own = read.folders ?? shared.agents.project.map((folder) => `/${folder}`);
   // It loads LangChain, which other readers of these files, such as `doctor`, do without.
   const { toAgentTool } = await import("../langgraph/foreign-tool.ts");
   const known = tools.map((tool) => toAgentTool(tool));
   const offer = { tools: known, servers: [], missing: [], web: WEB_TOOL_NAMES };
-  const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
+  const files = await loadAgentFiles(await obtainBackend(backend, undefined), own, log);
   // The gates of the agent are not known here, so all calls that act are gated together.
   const acting = [...FILE_TOOL_NAMES, ...known.map((one) => one.name)].filter(
     (one) => !/^(?:ls|read_file|glob|grep)$/.test(one),

@@ -24,7 +24,6 @@ import {
 } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
 import { editForms, refusingMiddleware } from "../layers/human-in-the-loop.ts";
-import { asksForPages } from "../layers/web.ts";
 import { endCheck } from "../messages/end-check.ts";
 import { joinSystem } from "../messages/system-prompt.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
@@ -224,7 +223,7 @@ function isGated({ interruptOn, permissions, subagents = [], web: access }: Deep
   const asksForPaths = [{ permissions }, ...subagents].some(
     (owner) => "permissions" in owner && owner.permissions?.some(({ mode }) => mode === "interrupt"),
   );
-  return gatesAnything(interruptOn) || asksForPaths || (web !== undefined && asksForPages(web));
+  return gatesAnything(interruptOn) || asksForPaths || (web !== undefined && (web.mode ?? "ask") === "ask");
 }
 
 function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {

@@ -11,7 +11,7 @@ import { adaptMiddleware } from "../langgraph/foreign-middleware.ts";
 import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
 import { debugMiddleware } from "../layers/debug.ts";
 import { filesystemMiddleware } from "../layers/filesystem.ts";
-import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
+import { type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
 import { instructionsMiddleware } from "../layers/instructions.ts";
 import { memoryMiddleware } from "../layers/memory.ts";
 import { patchToolCallsMiddleware } from "../layers/patch-tool-calls.ts";
@@ -153,10 +153,9 @@ function arrange(
   const names = layers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return layers;
-  const hint =
-    twice === GATE
-      ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."
-      : "";
+  const hint = gates.some(({ name }) => name === twice)
+    ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."
+    : "";
   throw new ConfigurationError(
     "MIDDLEWARE_NAME_COLLISION",
     `Two middleware are named '${twice}'; names must differ.${hint}`,

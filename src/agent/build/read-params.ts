@@ -10,10 +10,9 @@ import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
-import type { SummarizationOptions } from "../layers/summarization.ts";
 import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS } from "../../web/search/options.ts";
-import type { CompiledSubAgent, DeepAgentParams, GoalOptions, Hints, SubAgent } from "./params.ts";
+import type { CompiledSubAgent, DeepAgentParams, GoalOptions, SubAgent } from "./params.ts";
 
 /** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
 
@@ -25,52 +24,18 @@ import type { CompiledSubAgent, DeepAgentParams, GoalOptions, Hints, SubAgent } 
  */
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
   const params = readOptions("createDeepAgent", given, PARAMS);
-  const { subagents, limits, filesystem, summarization, delegation, generalPurpose, web } = params;
-  const { toolsOnDemand, goal, hints, instructions } = params;
+  const { subagents, web, goal } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
+  const nested = Object.entries(NESTED).flatMap(([name, table]) => {
+    const options = params[name as keyof typeof NESTED]; // a name of the table
+    return typeof options === "object" ? [[name, readOptions<object>(name, options, table)]] : [];
+  });
   return {
     ...params,
+    ...Object.fromEntries(nested),
     ...(subagents && { subagents: subagents.map(readSubagent) }),
-    ...(limits && {
-      limits: readOptions("limits", limits, {
-        ...SUBAGENT_LIMITS,
-        parallelSubagents: "a number",
-        subagentDepth: "a number",
-        listedCharacters: "a number",
-      }),
-    }),
-    ...(filesystem && { filesystem: readOptions("filesystem", filesystem, FILESYSTEM) }),
-    ...(summarization && { summarization: readOptions("summarization", summarization, SUMMARIZATION) }),
-    ...(delegation && {
-      delegation: readOptions("delegation", delegation, {
-        systemPrompt: "a text or null",
-        taskDescription: "a text",
-        folders: "a list of non-empty texts",
-      }),
-    }),
     ...(web !== undefined && { web: readWeb(web) }),
     ...(goal && { goal: readGoal(goal) }),
-    ...(instructions && {
-      instructions: readOptions("instructions", instructions, {
-        folder: "a text",
-        repository: "a plain object",
-        home: "a plain object",
-        isPrivate: "a function",
-      }),
-    }),
-    ...(hints && { hints: readOptions("hints", hints, HINTS) }),
-    ...(toolsOnDemand && {
-      toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, {
-        names: "a list of non-empty texts",
-        tokens: "a number",
-      }),
-    }),
-    ...(typeof generalPurpose === "object" && {
-      generalPurpose: readOptions("generalPurpose", generalPurpose, {
-        description: "a text",
-        systemPrompt: "a text",
-      }),
-    }),
   };
 }
 
@@ -236,23 +201,6 @@ const FILESYSTEM: OptionTable<FilesystemOptions> = {
   acceptsMedia: "a function",
 };
 
-const HINTS: OptionTable<Hints> = {
-  workspace: "a text",
-  listing: "true or false",
-  ending: "true or false",
-  failures: "true or false",
-};
-
-const SUMMARIZATION: OptionTable<SummarizationOptions> = {
-  trigger: "anything",
-  keep: "a plain object",
-  model: "anything",
-  prompt: "a text",
-  historyPathPrefix: "a text",
-  truncateArgs: "true or false",
-  countTokens: "a function",
-};
-
 const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
   maxIterations: "a number",
   toolCalls: "a number",
@@ -264,6 +212,49 @@ const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
   modelPatienceMs: "a number",
   parallelTools: "a number",
   repeatedTurns: "a number",
+};
+
+type Table<Name extends keyof DeepAgentParams> = OptionTable<Extract<DeepAgentParams[Name], object>>;
+
+/** Options that have options of their own. */
+const NESTED: {
+  [Name in "limits" | "filesystem" | "summarization" | "delegation" | "instructions" | "hints"]: Table<Name>;
+} & { [Name in "toolsOnDemand" | "generalPurpose"]: Table<Name> } = {
+  limits: {
+    ...SUBAGENT_LIMITS,
+    parallelSubagents: "a number",
+    subagentDepth: "a number",
+    listedCharacters: "a number",
+  },
+  filesystem: FILESYSTEM,
+  summarization: {
+    trigger: "anything",
+    keep: "a plain object",
+    model: "anything",
+    prompt: "a text",
+    historyPathPrefix: "a text",
+    truncateArgs: "true or false",
+    countTokens: "a function",
+  },
+  delegation: {
+    systemPrompt: "a text or null",
+    taskDescription: "a text",
+    folders: "a list of non-empty texts",
+  },
+  instructions: {
+    folder: "a text",
+    repository: "a plain object",
+    home: "a plain object",
+    isPrivate: "a function",
+  },
+  hints: {
+    workspace: "a text",
+    listing: "true or false",
+    ending: "true or false",
+    failures: "true or false",
+  },
+  toolsOnDemand: { names: "a list of non-empty texts", tokens: "a number" },
+  generalPurpose: { description: "a text", systemPrompt: "a text" },
 };
 
 /**

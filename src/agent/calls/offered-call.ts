@@ -31,7 +31,7 @@ export const offeredFunction =
   };
 
 /**
- * Carries out a call like `govern`, and those that middleware and tools make meanwhile: each is checked, asked about,
+ * Carries out a call like `govern`, and those that middleware and tools make during it: each is checked, asked about,
  * recorded and reported like a call of a program. When a person is asked, the call begins again with the answer.
  */
 export async function governWithOffered(

@@ -1,13 +1,11 @@
-import { parse as parseToml } from "smol-toml";
 import type { Backend } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { relativeTo } from "../../backends/paths.ts";
-import { orElse } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { isRecord, textMemberOf } from "../../core/unknown.ts";
+import { recordOf } from "../../core/unknown.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
-import { type SkillMetadata, readTextFiles, withFolders } from "./skill-files.ts";
+import { type Parsed, type SkillMetadata, loadTextFiles, withFolders } from "./skill-files.ts";
 
 /** Reads commands: texts with places for arguments, which only a person starts. Nothing in them is run here. */
 
@@ -23,38 +21,38 @@ export interface PersonCommand {
   fill(given: string | Readonly<Record<string, string>>): string;
 }
 
-/** The commands in the files of folders; of two with one name the later counts. Unreadable ones are left out with a warning. */
+/**
+ * The commands in the files of places, and the skills that a person may start and the agent does not start by itself.
+ * The later of two with one name counts. Unreadable ones are left out with a warning. Ordered for a menu.
+ */
 export async function loadCommands(
-  backend: Backend,
-  folders: readonly string[],
+  places: ReadonlyArray<readonly [Backend, readonly string[]]>,
+  files: Backend,
+  skills: readonly SkillMetadata[],
   log: Logger,
 ): Promise<PersonCommand[]> {
   const commands = new Map<string, PersonCommand>();
-  for (const folder of folders)
-    for (const { path, text, error } of await readTextFiles(backend, folder, log)) {
-      const name = relativeTo(folder, path)
-        .replace(/(?:\.prompt)?\.\w+$/, "")
-        .replaceAll("/", ":");
-      const command = text === undefined ? undefined : parseCommand({ name, path }, text);
-      const problem = error ?? "it has no text, or its front matter cannot be read";
-      if (command === undefined) log.warn("command_skipped", { path, problem });
-      else commands.set(command.name, command);
-    }
-  return [...commands.values()];
+  for (const [backend, folders] of places)
+    for (const command of await loadTextFiles(backend, folders, "command", parseFile, log))
+      commands.set(command.name, command);
+  const offered = skills.filter(({ invokedBy }) => invokedBy === "person").slice(0, MOST_COMMANDS);
+  for (const { name, path, description } of offered) {
+    const { text } = await readText(files, path, 1024 * 1024);
+    const command = text === undefined ? undefined : parseCommand({ name, path }, text);
+    if (command !== undefined) commands.set(command.name, { ...command, description });
+  }
+  return [...commands.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, MOST_COMMANDS);
 }
 
-/** The skills that a person may start and the agent does not start by itself. */
-export async function skillCommands(
-  backend: Backend,
-  skills: readonly SkillMetadata[],
-): Promise<PersonCommand[]> {
-  const offered = skills.filter(({ invokedBy }) => invokedBy === "person").slice(0, 200);
-  const commands = offered.map(async ({ name, path, description }) => {
-    const file = await readText(backend, path, 1024 * 1024);
-    const command = file.text === undefined ? undefined : parseCommand({ name, path }, file.text);
-    return command === undefined ? [] : [{ ...command, description }];
-  });
-  return (await Promise.all(commands)).flat();
+const MOST_COMMANDS = 200;
+
+function parseFile(path: string, text: string, folder: string): Parsed<PersonCommand> {
+  const name = relativeTo(folder, path)
+    .replace(/(?:\.prompt)?\.\w+$/, "")
+    .replaceAll("/", ":");
+  const described = parseCommand({ name, path }, text);
+  if (described !== undefined) return { ok: true, described, warnings: [] };
+  return { ok: false, problem: "it has no text, or its front matter cannot be read" };
 }
 
 /** Returns undefined for a file without a text. */
@@ -62,13 +60,9 @@ export function parseCommand(
   { name, path }: { name: string; path: string },
   text: string,
 ): PersonCommand | undefined {
-  const toml = path.endsWith(".toml")
-    ? orElse((): object => parseToml(text.replace(/^\uFEFF/, "")), {})
-    : undefined;
-  const found =
-    toml === undefined ? parseFrontMatter(text) : { fields: toml, body: textMemberOf(toml, "prompt") ?? "" };
+  const found = parseFrontMatter(text, path);
   const body = (found?.body ?? text).replaceAll("\r\n", "\n").trim();
-  const fields = isRecord(found?.fields) ? found.fields : {};
+  const fields = recordOf(found?.fields);
   const plainName = name
     .normalize("NFC")
     .replaceAll(/[^\p{L}\p{M}\p{N}:._-]+/gu, "-")

@@ -12,9 +12,6 @@ import type { AgentState } from "../contracts/state.ts";
 import type { DecisionType } from "../../tools/request.ts";
 import { toolError } from "../../tools/tool.ts";
 
-/** Name of the layer that `interruptOn` stands for. */
-export const GATE = "HumanInTheLoopMiddleware";
-
 const GATE_OPTIONS: OptionTable<InterruptOnConfig & InterruptOnAlias> = {
   allowedDecisions: "a list of non-empty texts",
   description: "anything",
@@ -83,7 +80,7 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
   const { argsSchema: _ofWriting, ...writing } = gates.get("write_file") ?? {};
   if (gates.has("write_file") && !Object.hasOwn(interruptOn, "delete")) gates.set("delete", writing);
   return {
-    name: GATE,
+    name: "HumanInTheLoopMiddleware",
     gate: async ({ toolCall, state, runtime }) => {
       const config = gates.get(toolCall.name);
       if (!config) return undefined;

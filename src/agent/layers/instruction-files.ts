@@ -249,27 +249,21 @@ export class InstructionReader {
       this.#notes.push(text);
   }
 
-  /** Returns the repository path for an agent path below the workspace. */
-  placeOf(path: string): string | undefined {
+  /** The place of a workspace file, and the names of its folders and rules, outermost first. */
+  about(path: string, rules: readonly ScopedRule[]): { at: string; names: string[] } {
     const { folder } = this.#options;
-    const isBelow = isAtOrBelow(path, folder) && path !== folder;
-    return isBelow ? addPrefix(this.#top, stripPrefix(folder, path)) : undefined;
-  }
-
-  /** The folders between the workspace and a file below it, outermost first. */
-  foldersTo(at: string): string[] {
-    const below = parentPaths(at).filter((path) => isAtOrBelow(path, this.#top) && path !== this.#top);
-    return below.slice(-INSTRUCTION_LIMITS.folders);
-  }
-
-  /** True if a rule is about a file. */
-  static isAbout({ base, patterns }: ScopedRule, at: string): boolean {
-    const top = base === "~" ? "/" : base;
-    if (!isAtOrBelow(at, top)) return false;
-    return patterns.some((pattern) => {
-      const compiled = compileGlob(pattern, { fromRoot: true, nameAtAnyDepth: true });
-      return compiled.ok && compiled.glob.matches(stripPrefix(top, at).slice(1));
+    if (!isAtOrBelow(path, folder) || path === folder) return { at: path, names: [] };
+    const at = addPrefix(this.#top, stripPrefix(folder, path));
+    const below = parentPaths(at).filter((one) => isAtOrBelow(one, this.#top) && one !== this.#top);
+    const fitting = rules.filter(({ base, patterns }) => {
+      const top = base === "~" ? "/" : base;
+      if (!isAtOrBelow(at, top)) return false;
+      return patterns.some((pattern) => {
+        const compiled = compileGlob(pattern, { fromRoot: true, nameAtAnyDepth: true });
+        return compiled.ok && compiled.glob.matches(stripPrefix(top, at).slice(1));
+      });
     });
+    return { at, names: [...below.slice(-INSTRUCTION_LIMITS.folders), ...fitting.map((rule) => rule.at)] };
   }
 
   static inBlock(text: string): string {

@@ -57,14 +57,10 @@ async function instructionsAbout(
   reader: InstructionReader,
   { state, toolCall }: ToolCallRequest,
 ) {
-  const at = reader.placeOf(path);
-  const nothing = { text: "", names: [] };
-  if (at === undefined) return nothing;
   const { rules = [] } = keptInstructions(state);
-  const wanted = (file: string): string[] => [
-    ...reader.foldersTo(file),
-    ...rules.filter((rule) => InstructionReader.isAbout(rule, file)).map((rule) => rule.at),
-  ];
+  const { at, names: wanted } = reader.about(path, rules);
+  const nothing = { text: "", names: [] };
+  if (wanted.length === 0) return nothing;
   const later = (state[LATER_INSTRUCTIONS] as TextsByName | undefined) ?? {}; // our channel
   const compaction = (state[CONTEXT_CHANNELS.compaction] as Compaction | undefined) ?? {}; // its channel
   const results = compactedView(state.messages, compaction).filter(isResult);
@@ -74,10 +70,10 @@ async function instructionsAbout(
   // Calls of one reply run side by side: the first that reads there shows them.
   for (const call of callsOf(state.messages.findLast(isReply))) {
     if (call.id === toolCall.id) break;
-    const earlier = reader.placeOf(touchedPath(call) ?? "");
-    for (const name of earlier === undefined ? [] : wanted(earlier)) seen.add(name);
+    const earlier = touchedPath(call);
+    for (const name of earlier === undefined ? [] : reader.about(earlier, rules).names) seen.add(name);
   }
-  const names = wanted(at).filter((name) => !seen.has(name));
+  const names = wanted.filter((name) => !seen.has(name));
   const isRule = new Set(rules.map((rule) => rule.at));
   const found = [];
   for (const name of names)

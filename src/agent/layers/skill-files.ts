@@ -3,6 +3,7 @@ import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { joinPath, relativeTo, withSlash, withoutSlash } from "../../backends/paths.ts";
 import { withinRoom } from "../../core/listing.ts";
+import { defined } from "../../core/defined.ts";
 import type { LogFields, Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
@@ -12,10 +13,8 @@ import { asMaterial } from "../messages/prompts.ts";
 
 /** Reads `SKILL.md` files, and chooses those that a prompt has room for. Loads no LangChain. */
 
-export type SkillsMetadata = Readonly<Record<string, SkillMetadata>>;
-
 /** Skills that are read where their list has limited room; more than the prompt ever lists. */
-export const MOST_READ = 300;
+const MOST_READ = 300;
 
 /** Shares the characters for lists: half of them for skills, whose number is not known while an agent is built. */
 export function listRooms(
@@ -29,7 +28,7 @@ export function listRooms(
 }
 
 /** True for folders named as `/skills/~claude`: a person keeps them for other programs, so they come last in lists. */
-export const isOfHome = (path: string): boolean => path.includes("/~");
+const isOfHome = (path: string): boolean => path.includes("/~");
 
 /** Returns the skills that fit into `room` characters, in their order; the operator's sources come first. */
 export function listedSkills(
@@ -63,12 +62,13 @@ export async function loadSkills(
   backend: Backend,
   sources: readonly string[],
   log: Logger,
-  most = Infinity,
+  most = MOST_READ,
 ): Promise<Record<string, SkillMetadata>> {
-  const found = new Map<string, FoundSkill[]>();
+  const folders = new Set(sources.map(withoutSlash));
+  const found = new Map<string, DescribedFile<SkillMetadata>[]>();
   let left = most;
   for (const source of sources.toSorted((one, other) => Number(isOfHome(one)) - Number(isOfHome(other)))) {
-    const skills: FoundSkill[] = [];
+    const skills: DescribedFile<SkillMetadata>[] = [];
     const paths = await skillFiles(backend, source, log);
     // The list grows: a folder without a skill may be a group of skills.
     for (const [index, path] of paths.entries()) {
@@ -79,10 +79,9 @@ export async function loadSkills(
         break;
       }
       const folder = path.slice(0, -SKILL_FILE.length - 1);
-      if (folder !== withoutSlash(source) && sources.some((other) => withoutSlash(other) === folder))
-        continue;
+      if (folder !== withoutSlash(source) && folders.has(folder)) continue;
       left -= 1;
-      const read = await readSkill(backend, path, log);
+      const read = await readSkill(backend, source, path, log);
       if (read === "absent") {
         const levels = relativeTo(withoutSlash(source), folder).split("/").length;
         const { files = [] } = levels < MOST_LEVELS ? await backend.ls(folder) : {};
@@ -93,26 +92,43 @@ export async function loadSkills(
       log.info("skill_source_without_skills", { source, expected: `NAME/${SKILL_FILE}` });
     found.set(source, skills);
   }
-  const chosen = new Map<string, FoundSkill>();
-  for (const [source, one] of sources.flatMap((source) =>
-    (found.get(source) ?? []).map((one) => [source, one] as const),
-  )) {
-    const { name, path } = one.skill;
+  const chosen = byName(
+    "skill_name_twice",
+    sources.flatMap((source) => found.get(source) ?? []),
+    log,
+  );
+  return Object.fromEntries(chosen.map((skill) => [skill.name, skill]));
+}
+
+/** Orders described items by name; of two with one name the later counts. */
+function byName<Described extends { name: string }>(
+  event: string,
+  found: ReadonlyArray<DescribedFile<Described>>,
+  log: Logger,
+): Described[] {
+  const chosen = new Map<string, DescribedFile<Described>>();
+  for (const one of found) {
+    const { source, path, described } = one;
+    const { name } = described;
     const twin = chosen.get(name);
-    // Links and copies of one skill are the same.
+    // Links and copies of one file are the same.
     if (twin !== undefined && twin.text !== one.text) {
-      const warning = `${path}: replaces ${twin.skill.path}, which has the same name`;
-      log.warn("skill_name_twice", { source, name, path, warning });
+      const warning = `${path}: replaces ${twin.path}, which has the same name`;
+      log.warn(event, { source, name, path, warning });
     }
     chosen.set(name, one);
   }
-  const skills = [...chosen].map(([name, { skill }]): [string, SkillMetadata] => [name, skill]);
-  return Object.fromEntries(skills.sort(([a], [b]) => (a < b ? -1 : 1)));
+  return [...chosen.values()]
+    .map(({ described }) => described)
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-interface FoundSkill {
-  skill: SkillMetadata;
+interface DescribedFile<Described> {
+  /** The folder in which it was looked for. */
+  source: string;
+  path: string;
   text: string;
+  described: Described;
 }
 
 /** Folders of one source that are looked into. */
@@ -148,57 +164,86 @@ const listFolders = (files: readonly FileInfo[]): string[] =>
 /** Files of one folder that are read: each run reads them again. */
 const MOST_FILES = 200;
 
-/** Reads the Markdown and TOML files of a folder and of its groups, but not drafts and notes for people. */
-export async function readTextFiles(
+/**
+ * Describes the Markdown and TOML files of folders and of their groups, but not drafts and notes for people. Of two
+ * with one name the later counts. `kind` begins the names of events about them.
+ */
+export async function loadTextFiles<Described extends { name: string }>(
   backend: Backend,
-  folder: string,
+  folders: readonly string[],
+  kind: string,
+  parse: (path: string, text: string, folder: string) => Parsed<Described>,
   log: Logger,
-): Promise<{ path: string; text?: string; error?: string }[]> {
-  const paths = (await textFiles(backend, folder, log)).sort();
-  const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
-  if (paths.length > MOST_FILES) log.warn("files_not_read", { folder, problem });
-  const read = paths
-    .slice(0, MOST_FILES)
-    .map(async (path) => ({ path, ...(await readText(backend, path, 100 * 1024)) }));
-  return Promise.all(read);
+): Promise<Described[]> {
+  /** The files of groups are listed as far as the folder has not too many by itself. */
+  const list = async (folder: string, level: number): Promise<string[]> => {
+    const { files = [], error, code } = await backend.ls(folder);
+    if (error !== undefined && code !== "not_found") log.warn("folder_not_read", { folder, error });
+    const own = files.filter(({ path, is_dir }) => !is_dir && /\.(?:md|toml)$/.test(path));
+    const paths = own.map(({ path }) => path).filter((path) => !/\/(?:_|readme\.)[^/]*$/i.test(path));
+    for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? listFolders(files) : [])
+      paths.push(...(await list(group, level + 1)));
+    return paths;
+  };
+  const found: Array<DescribedFile<Described>> = [];
+  for (const source of folders) {
+    const paths = (await list(source, 1)).sort();
+    const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
+    if (paths.length > MOST_FILES) log.warn("files_not_read", { folder: source, problem });
+    const read = paths
+      .slice(0, MOST_FILES)
+      .map(async (path) => ({ path, file: await readText(backend, path, 100 * 1024) }));
+    for (const { path, file } of await Promise.all(read)) {
+      const { text = "" } = file;
+      const described = takeParsed(
+        kind,
+        path,
+        file.text === undefined ? file : parse(path, text, source),
+        log,
+      );
+      if (described !== undefined) found.push({ source, path, text, described });
+    }
+  }
+  return byName(`${kind}_replaced`, found, log);
 }
 
-/** The files of groups are listed as far as the folder has not too many by itself. */
-async function textFiles(backend: Backend, folder: string, log: Logger, level = 1): Promise<string[]> {
-  const { files = [], error, code } = await backend.ls(folder);
-  if (error !== undefined && code !== "not_found") log.warn("folder_not_read", { folder, error });
-  const paths = files.flatMap(({ path, is_dir }) =>
-    !is_dir && /\.(?:md|toml)$/.test(path) && !/\/(?:_|readme\.)[^/]*$/i.test(path) ? [path] : [],
-  );
-  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? listFolders(files) : [])
-    paths.push(...(await textFiles(backend, group, log, level + 1)));
-  return paths;
+/** The described item, or the problem with its file. */
+export type Parsed<Described> =
+  | { ok: true; described: Described; warnings: string[] }
+  | { ok: false; problem: string };
+
+/** Returns the described item. Logs warnings, and the problem of a file that is left out. */
+function takeParsed<Described>(
+  kind: string,
+  path: string,
+  parsed: Parsed<Described> | { error: string },
+  log: Logger,
+): Described | undefined {
+  if ("ok" in parsed && parsed.ok) {
+    for (const warning of parsed.warnings) log.warn(`${kind}_format`, { path, warning });
+    return parsed.described;
+  }
+  log.warn(`${kind}_skipped`, { path, problem: "ok" in parsed ? parsed.problem : parsed.error });
+  return undefined;
 }
 
 async function readSkill(
   backend: Backend,
+  source: string,
   path: string,
   log: Logger,
-): Promise<FoundSkill | "absent" | undefined> {
+): Promise<DescribedFile<SkillMetadata> | "absent" | undefined> {
   const file = await readText(backend, path, 1024 * 1024);
-  if (file.text === undefined) {
-    if (file.code === "not_found") return "absent";
-    log.warn("skill_skipped", { path, problem: file.error });
-    return undefined;
-  }
-  const { text } = file;
-  const parsed = parseSkill(path, text);
-  if (!parsed.ok) {
-    log.warn("skill_skipped", { path, problem: parsed.problem });
-    return undefined;
-  }
-  for (const warning of parsed.warnings) log.warn("skill_format", { path, warning });
+  if (file.text === undefined && file.code === "not_found") return "absent";
+  const { text = "" } = file;
+  const skill = takeParsed("skill", path, file.text === undefined ? file : parseSkill(path, text), log);
+  if (skill === undefined) return undefined;
   // Codex has this setting in a file of its own.
   const settings = `${path.slice(0, -SKILL_FILE.length)}agents/openai.yaml`;
   const codex = /[.~](?:agents|codex)/.test(path) && (await readText(backend, settings, 64 * 1024));
-  const isForPeople =
-    codex && /^[ \t]{0,9}allow_implicit_invocation:[ \t]{0,9}false\b/m.test(codex.text ?? "");
-  return { skill: isForPeople ? { ...parsed.skill, invokedBy: "person" } : parsed.skill, text };
+  if (codex && /^[ \t]{0,9}allow_implicit_invocation:[ \t]{0,9}false\b/m.test(codex.text ?? ""))
+    skill.invokedBy = "person";
+  return { source, path, text, described: skill };
 }
 
 export interface SkillMetadata {
@@ -214,11 +259,11 @@ export interface SkillMetadata {
   invokedBy?: "person" | "nobody";
 }
 
-/** Words for true and false in front matter, which YAML reads as texts. */
-export const isOn = (value: unknown): boolean => /^(?:true|yes|on|1)$/i.test(String(value));
-export const isOff = (value: unknown): boolean => /^(?:false|no|off|0)$/i.test(String(value));
+/** Reads the words for true and false in front matter, which YAML takes for texts. Returns undefined for all others. */
+export const switched = (value: unknown): boolean | undefined =>
+  /^(?:true|yes|on|1)$/i.test(String(value)) ||
+  (/^(?:false|no|off|0)$/i.test(String(value)) ? false : undefined);
 
-const FIELD_LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const SKILL_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
 /** Takes numbers and dates of YAML as the texts they were meant to be. */
@@ -226,82 +271,81 @@ const ScalarText = z.union([z.string(), z.number(), z.boolean(), z.date()]).tran
 
 const RequiredText = ScalarText.pipe(z.string().trim().min(1));
 
-/** Optional fields, each with a description of its values. */
-const OPTIONAL = {
-  license: [RequiredText, "a text"],
-  compatibility: [RequiredText, "a text"],
-  metadata: [
-    z.record(
-      z.string(),
-      z.unknown().transform((value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""))),
-    ),
-    "a map of texts",
-  ],
-  "allowed-tools": [
-    z.union([
-      z.string(),
-      // A list may also hold `Bash: git *` as YAML reads it.
-      z.array(z.unknown()).transform((items) => items.filter((item) => typeof item === "string")),
-    ]),
-    "names of tools, separated by spaces or as a list",
-  ],
+const TextMap = z.record(
+  z.string(),
+  z.unknown().transform((value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""))),
+);
+
+const ToolNames = z.union([
+  z.string().transform((text): string[] => text.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? []),
+  // A list may also hold `Bash: git *` as YAML reads it.
+  z.array(z.unknown()).transform((items) => items.filter((item) => typeof item === "string")),
+]);
+
+/** Required fields, with the longest text and the purpose of each. */
+const REQUIRED = {
+  name: [64, "what the skill is called"],
+  description: [1024, "what it does and when to use it"],
 } as const;
 
 /**
  * Reads a `SKILL.md` (Agent Skills format), and mends files that others accept: without a name its folder counts,
  * and without a description the first paragraph.
  */
-export function parseSkill(
-  path: string,
-  text: string,
-): { ok: true; skill: SkillMetadata; warnings: string[] } | { ok: false; problem: string } {
+export function parseSkill(path: string, text: string): Parsed<SkillMetadata> {
+  const refused = (problem: string) => ({ ok: false as const, problem: `${path}: ${problem}` });
   const found = parseFrontMatter(text) ?? { fields: {}, body: text, notice: "is missing" };
-  if (found.problem !== undefined) {
-    return { ok: false, problem: `${path}: the front matter ${found.problem}` };
-  }
+  const { fields } = found;
+  if (found.problem !== undefined) return refused(`the front matter ${found.problem}`);
+  if (!isRecord(fields))
+    return refused("the front matter must be lines of `field: value`, with a name and a description");
   const warnings = found.notice === undefined ? [] : [`${path}: the front matter ${found.notice}`];
   const warn = (warning: string): void => void warnings.push(`${path}: ${warning}`);
-  if (!isRecord(found.fields)) {
-    const problem = "the front matter must be lines of `field: value`, with a name and a description";
-    return { ok: false, problem: `${path}: ${problem}` };
-  }
-  const { fields } = found;
-  const name = required("name", fields, path.split("/").at(-2), warn);
-  const when = ScalarText.safeParse(fields["when_to_use"]).data ?? "";
-  const description = required("description", fields, firstParagraph(found.body), warn);
-  if (name === undefined || description === undefined)
-    return { ok: false, problem: `${path}: ${missingFields(fields)}` };
-  const option = <Field extends keyof typeof OPTIONAL>(
-    field: Field,
-  ): z.output<(typeof OPTIONAL)[Field][0]> | undefined => {
-    const value = fields[field];
-    if (value === undefined || value === null) return undefined;
-    const [schema, expected] = OPTIONAL[field];
-    const read = schema.safeParse(value);
-    if (!read.success) warn(`${field} must be ${expected} and was left out`);
-    return read.data as z.output<(typeof OPTIONAL)[Field][0]> | undefined; // of this field's schema
-  };
-  const [license, compatibility, metadata] = [option("license"), option("compatibility"), option("metadata")];
-  const tools = option("allowed-tools");
-  const skill: SkillMetadata = {
-    name: cut("name", name, warn),
-    description: cut("description", `${description} ${when}`.trim(), warn),
-    path,
-    ...invocation(fields),
-    ...(license ? { license } : {}),
-    ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
-    ...(metadata ? { metadata } : {}),
-    ...(tools
-      ? { allowedTools: typeof tools === "string" ? (tools.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? []) : tools }
-      : {}),
+  /** The text of a required field, or if it is blank the one that stands for it. */
+  const required = (field: keyof typeof REQUIRED, instead = ""): string => {
+    const value = fields[field] ?? "";
+    const given = RequiredText.safeParse(value);
+    if (given.success) return given.data;
+    if (instead === "" || !ScalarText.safeParse(value).success) return "";
+    warn(`${field} is missing: ${REQUIRED[field][1]}; '${oneLine(instead, 80)}' is used`);
+    return instead;
   };
   const folder = path.split("/").at(-2);
-  if (!SKILL_NAME.test(skill.name)) {
-    warn(`name '${skill.name}' should be lowercase letters and digits, in words joined by single hyphens`);
-  } else if (folder !== undefined && folder !== skill.name) {
-    warn(`name '${skill.name}' differs from its folder '${folder}'; rename one of them`);
+  const [whole, does] = [required("name", folder), required("description", firstParagraph(found.body))];
+  if (whole === "" || does === "") {
+    const problems = Object.entries(REQUIRED).flatMap(([field, [, meaning]]) => {
+      const value = fields[field] ?? "";
+      if (value === "") return [`${field} is missing: ${meaning}`];
+      return ScalarText.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];
+    });
+    return refused(problems.join("; ") || "name and description must not be blank");
   }
-  return { ok: true, skill, warnings };
+  const option = <Value>(field: string, schema: z.ZodType<Value>, expected: string): Value | undefined => {
+    const read = schema.optional().safeParse(fields[field] ?? undefined);
+    if (!read.success) warn(`${field} must be ${expected} and was left out`);
+    return read.data;
+  };
+  const cut = (field: string, value: string, limit: number): string => {
+    if (value.length > limit) warn(`${field} is longer than ${limit} characters and was cut`);
+    return headOf(value, limit);
+  };
+  const license = option("license", RequiredText, "a text");
+  const compatibility = option("compatibility", RequiredText, "a text");
+  const metadata = option("metadata", TextMap, "a map of texts");
+  const allowedTools = option("allowed-tools", ToolNames, "names of tools, separated by spaces or as a list");
+  const name = cut("name", whole, REQUIRED.name[0]);
+  const when = ScalarText.safeParse(fields["when_to_use"]).data ?? "";
+  const description = cut("description", `${does} ${when}`.trim(), REQUIRED.description[0]);
+  const needs = compatibility && cut("compatibility", compatibility, 500);
+  const isForPeople = switched(fields["user-invocable"] ?? fields["user-invokable"]) ?? true;
+  const isFromAgent = switched(fields["disable-model-invocation"]) !== true;
+  const invokedBy = isFromAgent ? undefined : isForPeople ? ("person" as const) : ("nobody" as const);
+  if (!SKILL_NAME.test(name))
+    warn(`name '${name}' should be lowercase letters and digits, in words joined by single hyphens`);
+  else if (folder !== undefined && folder !== name)
+    warn(`name '${name}' differs from its folder '${folder}'; rename one of them`);
+  const optional = defined({ invokedBy, license, compatibility: needs, metadata, allowedTools });
+  return { ok: true, described: { name, description, path, ...optional }, warnings };
 }
 
 /** Puts the folders into the text of a skill that its variables stand for. */
@@ -310,55 +354,12 @@ export const withFolders = (text: string, path: string, workspace = "."): string
     .replaceAll(/\$\{(?:CLAUDE_)?SKILL_DIR\}|\{baseDir\}/g, () => path.slice(0, path.lastIndexOf("/")))
     .replaceAll(/\$\{(?:CLAUDE_PROJECT_DIR|workspaceFolder)\}/g, () => workspace);
 
-/** Reads which side starts a skill; absent: the agent too. */
-function invocation(fields: Readonly<Record<string, unknown>>): Pick<SkillMetadata, "invokedBy"> {
-  const isForPeople = isOff(fields["user-invocable"] ?? fields["user-invokable"]) ? "nobody" : "person";
-  return isOn(fields["disable-model-invocation"]) ? { invokedBy: isForPeople } : {};
-}
-
-const PURPOSE = { name: "what the skill is called", description: "what it does and when to use it" } as const;
-
-/** The text of a field, or if it is blank the one that stands for it. Returns undefined if there is neither. */
-function required(
-  field: keyof typeof PURPOSE,
-  fields: Readonly<Record<string, unknown>>,
-  instead: string | undefined,
-  warn: (warning: string) => void,
-): string | undefined {
-  const { [field]: value = "" } = fields;
-  const given = RequiredText.safeParse(value ?? "");
-  if (given.success) return given.data;
-  if (!instead || !ScalarText.safeParse(value ?? "").success) return undefined;
-  warn(`${field} is missing: ${PURPOSE[field]}; '${oneLine(instead, 80)}' is used`);
-  return instead;
-}
-
-/** The first lines below the headings of a text. */
+/** The first lines below the headings of a text, whose beginning is looked through. */
 const firstParagraph = (body: string): string | undefined =>
-  headOf(body, MAX_BODY)
+  headOf(body, 8192)
     .split(/\r?\n\s*\n/)
     .map((part) => part.replaceAll(/^(?:#|<!--).*$/gm, "").trim())
     .find((part) => /^[\p{L}\p{N}*_`"]/u.test(part));
-
-/** Characters of a body that are looked through. */
-const MAX_BODY = 8192;
-
-/** Why a skill cannot be used, field by field. */
-function missingFields(fields: Readonly<Record<string, unknown>>): string {
-  const problems = Object.entries(PURPOSE).flatMap(([field, meaning]) => {
-    const { [field]: value } = fields;
-    if (value === undefined || value === null || value === "") return [`${field} is missing: ${meaning}`];
-    return ScalarText.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];
-  });
-  return problems.join("; ") || "name and description must not be blank";
-}
-
-function cut(field: keyof typeof FIELD_LIMITS, value: string, warn: (warning: string) => void): string {
-  const limit = FIELD_LIMITS[field];
-  if (value.length <= limit) return value;
-  warn(`${field} is longer than ${limit} characters and was cut`);
-  return headOf(value, limit);
-}
 
 /** Also passes one text for each omitted or cut file or folder to `note`. */
 export function notingFiles(log: Logger, note: (text: string, isLeftOut: boolean) => void): Logger {

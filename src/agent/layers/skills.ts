@@ -3,8 +3,8 @@ import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { SKILLS_PROMPT } from "../messages/prompts.ts";
-import type { SkillsMetadata } from "./skill-files.ts";
-import { MOST_READ, listedSkills, loadSkills, notingFiles, skillLine, withFolders } from "./skill-files.ts";
+import { listedSkills, loadSkills, notingFiles, skillLine, withFolders } from "./skill-files.ts";
+import type { SkillMetadata } from "./skill-files.ts";
 import { warnOnce } from "./compose.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { unlisted } from "./planning.ts";
@@ -27,7 +27,7 @@ export function skillsMiddleware(
   room: number | undefined,
   workspace?: string,
 ): Middleware {
-  const most = room === undefined ? Infinity : MOST_READ;
+  const most = room === undefined ? Infinity : undefined;
   const warn = warnOnce();
   return {
     name: "SkillsMiddleware",
@@ -71,5 +71,5 @@ export function skillsMiddleware(
 /** Most notices of a run about skills, whose number is not limited. */
 const MOST_NOTICES = 20;
 
-const loadedSkills = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
-  (state["skillsMetadata"] as SkillsMetadata | undefined) ?? {}; // our channel
+const loadedSkills = (state: Readonly<Record<string, unknown>>): Readonly<Record<string, SkillMetadata>> =>
+  (state["skillsMetadata"] as Record<string, SkillMetadata> | undefined) ?? {}; // our channel

@@ -30,8 +30,6 @@ export interface WebOptions {
   userAgent?: string;
 }
 
-export const asksForPages = ({ mode = "ask" }: WebOptions): boolean => mode === "ask";
-
 /** Agent and subagents share one reader and its cache of robots.txt. */
 const sharedReader = byIdentity((options: WebOptions) => {
   const { hosts = [], userAgent = "deepagent-mcp" } = options;
@@ -58,7 +56,7 @@ export function webMiddleware(
   options: WebOptions,
   { only, keepsTexts }: { only?: readonly WebToolName[] | undefined; keepsTexts: boolean },
 ): Middleware {
-  const asks = asksForPages(options);
+  const asks = (options.mode ?? "ask") === "ask";
   const search = sharedSearch(options);
   const specs: ToolSpec[] = [
     webFetchTool({ ...sharedReader(options), asks, keepsTexts }),

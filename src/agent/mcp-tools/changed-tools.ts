@@ -4,7 +4,7 @@ import type { McpTools } from "./open-mcp-tools.ts";
 
 /**
  * Adds the tools that servers offer while a run is at work: some unlock tools by a call. A tool that is gone stays, and
- * its calls fail. The servers are asked once for each turn in which one said that its tools changed.
+ * its calls fail. After notifications of changed tools, the next turn lists the tools once.
  */
 export function changedTools(mcp: Pick<McpTools, "changes" | "forAgent">): Middleware {
   let seen = mcp.changes();

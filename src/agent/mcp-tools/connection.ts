@@ -93,7 +93,7 @@ export class McpConnection {
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
   #hasNoise = false;
-  /** How often the server has said that its tools changed. */
+  /** Number of notifications that the tools changed. */
   toolChanges = 0;
   /** Instructions of the server; empty before it was reached. */
   instructions = "";

@@ -33,7 +33,7 @@ export interface McpTools {
    * asked again after a pause; `isAskedFor`, by a person: at once. Never rejects.
    */
   forAgent(options?: { isAskedFor?: boolean }): Promise<McpToolSet>;
-  /** How often servers have said that their tools changed. */
+  /** Number of notifications that tools changed. */
   changes(): number;
   /** Each server as it was when it was last asked for its tools. Without `last`, it was not asked yet. */
   states(): {

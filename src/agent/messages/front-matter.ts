@@ -1,5 +1,8 @@
+import { parse as parseToml } from "smol-toml";
 import { parse } from "yaml";
-import { headOf } from "../../core/text.ts";
+import { errorMessage } from "../../core/errors.ts";
+import { headOf, oneLine } from "../../core/text.ts";
+import { textMemberOf } from "../../core/unknown.ts";
 
 /** Reads front matter, also the kind that other programs accept although it is not YAML. */
 
@@ -22,8 +25,18 @@ const MAX_YAML = 6000;
 /** Blank lines, comments, such as notes on a license, and headings, which people and generators put before it. */
 const BEFORE = /^\uFEFF?(?:\s|#.*\n|<!--(?:[^-]|-(?!->)){0,2000}-->)*/;
 
-/** Returns undefined if the text does not begin with front matter. */
-export function parseFrontMatter(text: string): FrontMatter | undefined {
+/** Returns undefined if the text does not begin with front matter. A `path` of TOML: all are fields, also the body. */
+export function parseFrontMatter(text: string, path = ""): FrontMatter | undefined {
+  if (path.endsWith(".toml"))
+    try {
+      const fields = parseToml(text.replace(/^\uFEFF/, ""));
+      const [body = ""] = ["developer_instructions", "prompt"].flatMap(
+        (name) => textMemberOf(fields, name) ?? [],
+      );
+      return { fields, body };
+    } catch (error) {
+      return { fields: undefined, body: "", problem: `is not TOML: ${oneLine(errorMessage(error), 100)}` };
+    }
   const before = BEFORE.exec(headOf(text, 4096))?.[0].length ?? 0;
   const opening = /^---[^\S\n]{0,100}\n/.exec(text.slice(before, before + 200))?.[0];
   if (opening === undefined) return undefined;

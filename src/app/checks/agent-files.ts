@@ -2,13 +2,7 @@
 import type { AgentFile, ToolOffer } from "../../agent/build/agent-files.ts";
 import { chooseTools } from "../../agent/build/agent-files.ts";
 import { InstructionReader } from "../../agent/layers/instruction-files.ts";
-import {
-  notingFiles,
-  MOST_READ,
-  listRooms,
-  listedSkills,
-  loadSkills,
-} from "../../agent/layers/skill-files.ts";
+import { notingFiles, listRooms, listedSkills, loadSkills } from "../../agent/layers/skill-files.ts";
 import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { LOCAL } from "../../runs/run.ts";
@@ -59,10 +53,29 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
   const wishes = files.map((file) => ({ ...file, isFile: true }));
   const choice = modelChoice({ model: config.model, models: config.models, env, lendable: true });
   const { notices } = withAllowedModels(wishes, namedModels({ config, env, lendable: true }, choice));
-  return [
-    ...notices.map((text) => ({ name: "Subagent", ok: true, text })),
-    ...(await checkPrompt(config, files)),
-  ];
+  const general = { name: GENERAL_PURPOSE, description: GENERAL_PURPOSE_DESCRIPTION };
+  const subagents = [general, ...config.subagents, ...files];
+  // Folders of skills are the same for everybody where the workspace has no folders of principals.
+  const tree = new FileTree({ ...config, workspaceFolder: undefined });
+  const sources = tree.skillSources(OWNER);
+  const checks: Check[] = notices.map((text) => ({ name: "Subagent", ok: true, text }));
+  const log = notingFiles(silentLogger, (text, isLeftOut) =>
+    checks.push({ name: "Skill", ok: !isLeftOut, text }),
+  );
+  const skills = Object.values(await loadSkills(tree.mounts(OWNER), sources, log));
+  const rooms = listRooms(config.limits, sources, subagents);
+  const counts = {
+    subagents: [listedTypes({ subagents, room: rooms.subagents }).shown, subagents],
+    skills: [
+      listedSkills(skills, sources, rooms.skills),
+      skills.filter(({ invokedBy }) => invokedBy === undefined),
+    ],
+  };
+  for (const [kind, [shown = [], all = []]] of Object.entries(counts)) {
+    const text = `lists ${shown.length} of ${all.length} ${kind} that were read, as limits.listedCharacters (${config.limits.listedCharacters}) allows; the agent finds the others in their folders`;
+    if (shown.length < all.length) checks.push({ name: "Prompt", ok: true, text });
+  }
+  return checks;
 }
 
 /** Files with instructions that a run of the person at this machine follows, and those that it passes over. */
@@ -76,41 +89,4 @@ export async function checkInstructions(config: Config, env: Environment): Promi
   const more = rules.length === 0 ? [] : [`${rules.length} more with the files that they are about`];
   const text = [...files, ...more, ...notes].join("\n");
   return text === "" ? [] : [{ name: "Instructions", ok: true, text }];
-}
-
-async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise<Check[]> {
-  const general = { name: GENERAL_PURPOSE, description: GENERAL_PURPOSE_DESCRIPTION };
-  const subagents = [general, ...config.subagents, ...files];
-  const { skills, sources, problems } = await loadSkillFiles(config);
-  const rooms = listRooms(config.limits, sources, subagents);
-  const { shown: types } = listedTypes({ subagents, room: rooms.subagents });
-  const counts = [
-    { kind: "subagents", all: subagents.length, shown: types },
-    {
-      kind: "skills",
-      all: skills.filter(({ invokedBy }) => invokedBy === undefined).length,
-      shown: listedSkills(skills, sources, rooms.skills),
-    },
-  ];
-  const cuts = counts
-    .filter(({ all, shown }) => shown.length < all)
-    .map(({ kind, all, shown }) => ({
-      name: "Prompt",
-      ok: true,
-      text: `lists ${shown.length} of ${all} ${kind} that were read, as limits.listedCharacters (${config.limits.listedCharacters}) allows; the agent finds the others in their folders`,
-    }));
-  return [...problems, ...cuts];
-}
-
-/** Skills as agents see them: the operator's, then those of the workspace. */
-async function loadSkillFiles(config: Config) {
-  // Folders of skills are the same for everybody where the workspace has no folders of principals.
-  const tree = new FileTree({ ...config, workspaceFolder: undefined });
-  const sources = tree.skillSources(OWNER);
-  const problems: Check[] = [];
-  const log = notingFiles(silentLogger, (text, isLeftOut) =>
-    problems.push({ name: "Skill", ok: !isLeftOut, text }),
-  );
-  const skills = Object.values(await loadSkills(tree.mounts(OWNER), sources, log, MOST_READ));
-  return { skills, sources, problems };
 }

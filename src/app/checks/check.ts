@@ -35,19 +35,19 @@ export const factsFor = async (
   lendable: boolean,
 ): Promise<Facts> => ({ config, warnings, host, lendable, ...(await withStoredKeys(config, host.env)) });
 
-/** Resolves with the result of `work`, or with `instead` after so many milliseconds. `work` gets a signal to stop. */
+/** Resolves with the result of `work`, or with that of `late` after so many seconds. `work` gets a signal to stop. */
 export async function within<Result>(
-  ms: number,
+  seconds: number,
   work: (signal: AbortSignal) => Promise<Result>,
-  instead: Result,
+  late: (time: string) => Result,
 ): Promise<Result> {
   const controller = new AbortController();
-  const late = new Promise<Result>((resolve) => {
-    controller.signal.addEventListener("abort", () => resolve(instead));
+  const end = new Promise<Result>((resolve) => {
+    controller.signal.addEventListener("abort", () => resolve(late(`${seconds} s`)));
   });
-  const timer = setTimeout(() => controller.abort(), ms);
+  const timer = setTimeout(() => controller.abort(), seconds * 1000);
   try {
-    return await Promise.race([work(controller.signal), late]);
+    return await Promise.race([work(controller.signal), end]);
   } finally {
     clearTimeout(timer);
   }

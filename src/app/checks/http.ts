@@ -15,18 +15,12 @@ export function checkAddress({ http: { host, tokens, oauth } }: Config): Check[]
   }
 }
 
-/** An authorization server that answers later than this is reported. */
-const ISSUER_MS = 8000;
-
 /** Asks the authorization server once, with a token that is none. */
 export async function checkIssuer({ config, env }: OwnFacts): Promise<Check[]> {
   const { oauth } = config.http;
   if (oauth === undefined) return [];
   const { issuerProblem } = await import("../../server/auth/verifiers.ts");
-  const problem = await within(
-    ISSUER_MS,
-    () => issuerProblem(oauth, env),
-    `${oauth.issuer} did not answer within ${ISSUER_MS / 1000} s`,
-  );
+  const late = (time: string): string => `${oauth.issuer} did not answer within ${time}`;
+  const problem = await within(8, () => issuerProblem(oauth, env), late);
   return [{ name: "OAuth", ok: problem === undefined, text: problem ?? `${oauth.issuer} answers` }];
 }

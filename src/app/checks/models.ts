@@ -68,9 +68,8 @@ export function checkEmbeddings(
 ): Check[] {
   if (model === undefined) return [];
   const problem = embedderProblem({ model, env });
-  return [
-    { name: "Embeddings", ok: problem === undefined, text: problem?.message ?? `${model} (of memories)` },
-  ];
+  const text = problem?.message ?? `${model} (of memories)`;
+  return [{ name: "Embeddings", ok: problem === undefined, text }];
 }
 
 /** Finds models without a price under a cost limit, which ends a run after its first model call. */
@@ -99,9 +98,6 @@ export function checkPrices({
   return [{ name: "Cost limit", ok: false, text }];
 }
 
-/** A provider that answers later than this is reported. */
-const ANSWER_MS = 8000;
-
 /** Asks each model in use for the beginning of an answer, which shows whether key, name and address are right. */
 export async function checkAnswers(facts: ModelFacts): Promise<Check[]> {
   const choices = configuredModels(facts.config).flatMap((spec) => {
@@ -115,14 +111,10 @@ async function checkAnswer(model: string, { config, env }: ModelFacts): Promise<
   const name = "Provider";
   // Loads LangChain, which the other checks do without.
   const { tryModel } = await import("../../agent/models/resolve.ts");
-  const options = {
-    model,
-    env,
-    packages: packagesFolder(config.dataDir),
-    models: config.models,
-    parameters: config.modelParameters,
-  };
-  const late = `The model ${model} did not answer within ${ANSWER_MS / 1000} s. Check the network and the configured endpoint, or leave this check out with --offline.`;
-  const problem = await within(ANSWER_MS, (signal) => tryModel({ ...options, signal }), late);
+  const { dataDir, models, modelParameters: parameters } = config;
+  const options = { model, env, packages: packagesFolder(dataDir), models, parameters };
+  const late = (time: string): string =>
+    `The model ${model} did not answer within ${time}. Check the network and the configured endpoint, or leave this check out with --offline.`;
+  const problem = await within(8, (signal) => tryModel({ ...options, signal }), late);
   return { name, ok: problem === undefined, text: problem ?? `${model} answered` };
 }

@@ -24,23 +24,20 @@ export async function checkDelivered({ config, env }: OwnFacts): Promise<Check[]
   const channels = Object.keys(config.news).length;
   if (channels === 0) return [];
   const isStored = config.storage !== undefined || existsSync(join(config.dataDir, "deepagent.db"));
+  if (!isStored) return [{ name, ok: true, text: counted(channels, "channel") }];
   try {
-    const dead = isStored ? await countDead({ config, env }) : 0;
+    const { openStorage } = await import("../open-storage.ts");
+    const storage = await openStorage({ config, env, logger: silentLogger });
+    let dead: number;
+    try {
+      dead = await storage.runs.news.countDead();
+    } finally {
+      await storage.close();
+    }
     if (dead === 0) return [{ name, ok: true, text: counted(channels, "channel") }];
-    return [{ name, ok: false, text: `${counted(dead, "message")} could not be delivered. ${WAYS}` }];
+    const text = `${counted(dead, "message")} could not be delivered. \`news list\` shows why, \`news retry\` sends them again, \`news drop\` deletes them.`;
+    return [{ name, ok: false, text }];
   } catch (error) {
     return [{ name, ok: false, text: errorMessage(error) }];
-  }
-}
-
-const WAYS = "`news list` shows why, `news retry` sends them again, `news drop` deletes them.";
-
-async function countDead({ config, env }: OwnFacts): Promise<number> {
-  const { openStorage } = await import("../open-storage.ts");
-  const storage = await openStorage({ config, env, logger: silentLogger });
-  try {
-    return await storage.runs.news.countDead();
-  } finally {
-    await storage.close();
   }
 }

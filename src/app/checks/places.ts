@@ -80,18 +80,12 @@ export function checkReadOnly({ execute, files, workspace, workspaceFolder }: Co
     return problem === undefined ? [] : [{ name, ok: false, text: `execute.readOnly: ${problem}` }];
   });
   if (workspace === undefined || workspaceFolder !== undefined) return forCommands;
-  const inWorkspace = files.readOnly
-    .filter((path) => !existsSync(join(workspace, path)))
-    .map((path) => ({
-      name,
-      ok: false,
-      text: `files.readOnly: ${path} does not exist in the workspace, so it protects nothing`,
-    }));
-  return [...forCommands, ...inWorkspace];
+  const missing = files.readOnly.filter((path) => !existsSync(join(workspace, path)));
+  const texts = missing.map(
+    (path) => `files.readOnly: ${path} does not exist in the workspace, so it protects nothing`,
+  );
+  return [...forCommands, ...texts.map((text) => ({ name, ok: false, text }))];
 }
-
-/** A server that answers later than this is reported. */
-const MOUNT_MS = 8000;
 
 /** Lists every folder on other servers once, as an agent of the local principal would see it. */
 export async function checkMounts({ config, env }: OwnFacts): Promise<Check[]> {
@@ -100,14 +94,21 @@ export async function checkMounts({ config, env }: OwnFacts): Promise<Check[]> {
   try {
     return await Promise.all(
       folders.map(async ([path, folder]) => {
-        const listed = await within(MOUNT_MS, async (signal) => folder.ls("/", { signal }), {
-          error: `no answer within ${MOUNT_MS / 1000} s; check that the server runs and the address is right`,
-        });
-        const problem = listed.error;
+        const { error: problem } = await within(
+          8,
+          async (signal) => folder.ls("/", { signal }),
+          (time) => ({
+            error: `no answer within ${time}; check that the server runs and the address is right`,
+          }),
+        );
         return { name: "Mount", ok: problem === undefined, text: `${path}: ${problem ?? "can be listed"}` };
       }),
     );
   } finally {
-    await within(1000, () => served.close(), undefined);
+    await within(
+      1,
+      () => served.close(),
+      () => undefined,
+    );
   }
 }

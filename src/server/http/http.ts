@@ -88,7 +88,7 @@ async function route(endpoint: Endpoint, request: AuthenticatedRequest, response
   return serveMcp(endpoint, request, response);
 }
 
-/** Has proxies pass on each part of a stream at once, and keep one that has nothing to say. */
+/** Keeps proxies from buffering a stream, and from closing it while it is silent. */
 function keepOpen(response: ServerResponse, everyMs: number): void {
   response.setHeader("x-accel-buffering", "no");
   const timer = setInterval(() => {
@@ -200,7 +200,7 @@ export interface HttpOptions {
   receiveMs?: number;
   /** Milliseconds in which a client must read some of its pending data. Default 60 seconds. */
   readMs?: number;
-  /** Milliseconds between two comments in a stream that has nothing to say. Default 10 seconds. */
+  /** Milliseconds between two comments in a silent stream. Default 10 seconds. */
   keepAliveMs?: number;
 }
 

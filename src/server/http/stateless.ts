@@ -95,7 +95,7 @@ const STREAM_HEADERS = {
 };
 
 /**
- * A call without a progress token has nothing to say until its answer, and proxies close connections that are silent
+ * A call without a progress token is silent until its answer, and proxies close connections that are silent
  * for a minute: from then on it is answered by a stream with comments.
  */
 async function* lateEvents(answer: Promise<Response>, keepAliveMs: number): AsyncGenerator<Uint8Array> {

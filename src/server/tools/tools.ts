@@ -208,7 +208,7 @@ function readDecision(args: z.output<typeof answerInput>, tool: string): Decisio
  */
 const PAGE_TOKENS = 2250;
 
-/** The agent's own tool reads, so that limits and errors are the same. A page begins and ends with how to go on. */
+/** The agent's own tool reads, so that limits and errors are the same. A page begins and ends with how to continue. */
 async function read(
   { path, offset, limit, piece }: z.output<typeof fileInput>,
   backend: Backend,

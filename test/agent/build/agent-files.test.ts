@@ -36,7 +36,7 @@ describe("an agent file", () => {
     );
     expect(parseAgentFile("/a.md", text)).toEqual({
       ok: true,
-      agent: {
+      described: {
         name: "reviewer",
         description: "Reviews a change.",
         systemPrompt: "Review {it} $&.\n\n---\nend",
@@ -46,7 +46,7 @@ describe("an agent file", () => {
       warnings: [],
     });
     const other = parseAgentFile("/a.md", file("reviewer", "x", "model: sonnet\n"));
-    expect(other).toHaveProperty("agent", expect.not.objectContaining({ model: expect.anything() }));
+    expect(other).toHaveProperty("described", expect.not.objectContaining({ model: expect.anything() }));
   });
 
   it.each([
@@ -86,8 +86,8 @@ describe("an agent file", () => {
   ])("names its tools: %s", (line, tools) => {
     const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\ndisallowedTools: Write\n`));
     expect(parsed).toMatchObject({ ok: true });
-    expect(parsed.ok && parsed.agent.disallowedTools?.[0]).toBe("Write");
-    expect(parsed.ok && parsed.agent.tools).toEqual(tools);
+    expect(parsed.ok && parsed.described.disallowedTools?.[0]).toBe("Write");
+    expect(parsed.ok && parsed.described.tools).toEqual(tools);
   });
 
   it.each([
@@ -101,7 +101,7 @@ describe("an agent file", () => {
     const text = `---\n${line}\ndescription: d\nmodel:\n---\nWork.`;
     expect(parseAgentFile("/.claude/agents/prompt-crafter.md", text)).toEqual({
       ok: true,
-      agent: { name, description: "d", systemPrompt: "Work." },
+      described: { name, description: "d", systemPrompt: "Work." },
       warnings: /^name: ./.test(line) ? [expect.stringContaining(`is read as '${name}'`)] : [],
     });
   });
@@ -129,7 +129,12 @@ describe("an agent file", () => {
     ],
   ])("keeps the restrictions of other programs, and no powers: %s", (line, kept) => {
     const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\n`));
-    const { name: _, description: _d, systemPrompt: _p, ...rest } = parsed.ok ? parsed.agent : { name: "" };
+    const {
+      name: _,
+      description: _d,
+      systemPrompt: _p,
+      ...rest
+    } = parsed.ok ? parsed.described : { name: "" };
     expect(rest).toEqual(kept);
   });
 
@@ -138,7 +143,7 @@ describe("an agent file", () => {
       'name = "a"\ndescription = "d"\ndeveloper_instructions = "Work."\nsandbox_mode = "read-only"\n';
     expect(parseAgentFile("/a.toml", toml)).toMatchObject({
       ok: true,
-      agent: { name: "a", systemPrompt: "Work.", disallowedTools: expect.arrayContaining(["execute"]) },
+      described: { name: "a", systemPrompt: "Work.", disallowedTools: expect.arrayContaining(["execute"]) },
     });
     expect(parseAgentFile("/a.toml", "name = ")).toMatchObject({
       problem: expect.stringContaining("is not TOML"),
@@ -151,7 +156,7 @@ describe("an agent file", () => {
       "/a.md",
       `---\nname: a\ndescription: d\nk-1: &k-1 x\n${bomb}\n---\nWork.\n`,
     );
-    expect(parsed).toMatchObject({ ok: true, agent: { name: "a" } });
+    expect(parsed).toMatchObject({ ok: true, described: { name: "a" } });
   });
 
   it("cannot become the built-in subagent by another spelling", () => {
@@ -165,7 +170,7 @@ describe("an agent file", () => {
     const text = `---\nname: a\ndescription: ${"d".repeat(2000)}\n---\nWork.`;
     expect(parseAgentFile("/a.md", text)).toEqual({
       ok: true,
-      agent: { name: "a", description: "d".repeat(1024), systemPrompt: "Work." },
+      described: { name: "a", description: "d".repeat(1024), systemPrompt: "Work." },
       warnings: ["/a.md: description is longer than 1024 characters and was cut"],
     });
   });

@@ -21,7 +21,7 @@ function filesOf(files: Files): StateBackend {
 }
 
 /** Reads the instructions of `/workspace`, which is `packages/api` of the repository. */
-const read = (workspace: Files, repository: Files = {}, home: Files = {}, isShared = false) =>
+const readerOf = (workspace: Files, repository: Files = {}, home: Files = {}, isShared = false) =>
   new InstructionReader(
     {
       folder: "/workspace",
@@ -29,7 +29,8 @@ const read = (workspace: Files, repository: Files = {}, home: Files = {}, isShar
       home: { files: filesOf(home), isShared },
     },
     new CompositeBackend(filesOf({}), { "/workspace/": filesOf(workspace) }),
-  ).start();
+  );
+const read = (...given: Parameters<typeof readerOf>) => readerOf(...given).start();
 
 const RULE = "MARK: a rule.";
 
@@ -162,10 +163,13 @@ describe("instruction files", () => {
     ["trigger: glob\nglobs: ./lib/**", "lib/x"],
     ["inclusion: fileMatch\nfileMatchPattern: components/**/*.tsx", "components/a/b.tsx"],
   ])("with %j hold for %s", async (head, path) => {
-    const { block, rules } = await read({ "/.claude/rules/x.md": `---\n${head}\n---\n${RULE}` });
+    const reader = readerOf({ "/.claude/rules/x.md": `---\n${head}\n---\n${RULE}` });
+    const { block, rules } = await reader.start();
     expect(block).toBe("");
-    expect(rules.map((rule) => InstructionReader.isAbout(rule, `/packages/api/${path}`))).toEqual([true]);
-    expect(rules.map((rule) => InstructionReader.isAbout(rule, "/packages/api/other.css"))).toEqual([false]);
+    const rule = "/packages/api/.claude/rules/x.md";
+    expect(rules.map(({ at }) => at)).toEqual([rule]);
+    expect(reader.about(`/workspace/${path}`, rules).names).toContain(rule);
+    expect(reader.about("/workspace/other.css", rules).names).toEqual([]);
   });
 
   it.each(["alwaysApply: false", "trigger: model_decision", "trigger: manual", "inclusion: manual"])(

@@ -1,8 +1,9 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { describe, expect, it } from "vitest";
 import type { AgentState } from "../../../src/agent/contracts/state.ts";
-import { AGENT_FOLDERS, loadAgentFiles } from "../../../src/agent/build/agent-files.ts";
+import { loadAgentFiles } from "../../../src/agent/build/agent-files.ts";
 import { assembleDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import folders from "../../../src/agent/layers/shared-folders.json" with { type: "json" };
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { withEvents } from "../../../src/agent/langgraph/step-of-task.ts";
@@ -154,7 +155,7 @@ it("of a folder with many agent files some are read, which the log says", async 
   const lines: string[] = [];
   const agents = await loadAgentFiles(
     backend,
-    AGENT_FOLDERS,
+    folders.agents.project.map((folder) => `/${folder}`),
     createLogger("warn", (line) => void lines.push(line)),
   );
   expect(agents.map(({ name }) => name)).toEqual([

@@ -12,7 +12,7 @@ const filesOf = (name: string): string[] =>
 test.each(names)("%s is a skill without faults, short enough to be read at once", (name) => {
   const text = readFileSync(join(ROOT, name, "SKILL.md"), "utf8");
   const parsed = parseSkill(`/skills/${name}/SKILL.md`, text);
-  expect(parsed).toMatchObject({ ok: true, warnings: [], skill: { name } });
+  expect(parsed).toMatchObject({ ok: true, warnings: [], described: { name } });
   for (const file of filesOf(name)) {
     expect(readFileSync(join(ROOT, name, file), "utf8").split("\n").length).toBeLessThan(200);
   }

@@ -45,7 +45,7 @@ describe("a skill", () => {
     expect(parsed).toEqual({
       ok: true,
       warnings,
-      skill: { name: "a", description: "d", path: PATH, ...more },
+      described: { name: "a", description: "d", path: PATH, ...more },
     });
   });
 
@@ -72,14 +72,14 @@ describe("a skill", () => {
     ["glittercowboy/plugin-freedom-system#6", `# a\n\n${file("name: a", "description: d")}\n\nDo it.`, "d"],
     ["PacketScope#95", "# a\n## b\n\n![x](y)\n\nDo **it**.\n", "Do **it**."],
   ])("%s: %j has a name and a description", (_source, text, description) => {
-    expect(parseSkill(PATH, text)).toMatchObject({ ok: true, skill: { name: "a", description } });
+    expect(parseSkill(PATH, text)).toMatchObject({ ok: true, described: { name: "a", description } });
   });
 
   it("says what stands for a missing name and description", () => {
     const parsed = parseSkill("/s/b-c/SKILL.md", "Does things.\n");
     expect(parsed).toEqual({
       ok: true,
-      skill: { name: "b-c", description: "Does things.", path: "/s/b-c/SKILL.md" },
+      described: { name: "b-c", description: "Does things.", path: "/s/b-c/SKILL.md" },
       warnings: [
         "/s/b-c/SKILL.md: the front matter is missing",
         "/s/b-c/SKILL.md: name is missing: what the skill is called; 'b-c' is used",
@@ -98,7 +98,7 @@ it("whose front matter is not YAML is read line by line, with a warning", () => 
   const parsed = parseSkill(PATH, file("name: a", "description: Use it: when needed"));
   expect(parsed).toEqual({
     ok: true,
-    skill: { name: "a", description: "Use it: when needed", path: PATH },
+    described: { name: "a", description: "Use it: when needed", path: PATH },
     warnings: [
       `${PATH}: the front matter is not YAML: Nested mappings are not allowed in compact mappings in line 3; put quotes around a text with ': ' or '#' in it; it was read line by line`,
     ],
