@@ -690,7 +690,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     },
   "MCP over HTTP: unknown `Host` names (DNS rebinding) and foreign `Origin`s get 403; only `http.allowedOrigins` may read answers.":
     {
-      "test/server/http/http.test.ts": ["answers %s with 403 before anything else"],
+      "test/server/http/http.test.ts": ["answers %s with 403 and the setting %s before anything else"],
       "test/server/http/robustness.test.ts": [
         "may read answers when they are configured, after asking without a token",
         "are not let in from %s",
