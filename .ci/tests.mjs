@@ -22,8 +22,7 @@ try {
   const first = run("without", process.argv.slice(2), { PATH: pathWithout() });
   const waiting = first.tests.filter(({ status, tags }) => status === "skipped" && waitsForProgram(tags));
   const files = [...new Set(waiting.map(({ file }) => file))];
-  const second =
-    files.length === 0 ? undefined : run("with", ["--tags-filter", TAGS.join(" or "), ...files]);
+  const second = files.length === 0 ? undefined : run("with", ["--tags-filter", TAGS.join(" or "), ...files]);
   report(first, second);
 } finally {
   rmSync(FOLDER, { recursive: true });

@@ -13,7 +13,7 @@ import { type ResolveOptions, resolveModel } from "./models/resolve.ts";
 
 export type { ModelLender, SamplingReply, SamplingRequest } from "./models/client-model.ts";
 export type { InterruptOn } from "./layers/human-in-the-loop.ts";
-export type { DeepAgentParams, SubAgent } from "./build/params.ts";
+export type { DeepAgentParams } from "./build/params.ts";
 export type {
   ActionRequest,
   HitlRequest,

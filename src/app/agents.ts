@@ -117,13 +117,11 @@ export async function openAgents(
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths }, ignored);
     const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
-    if (own.notice !== undefined) skipped.push(own.notice);
-    const parts = { ...named, interruptOn, skipped };
-    const foreignTools = await withForeignTools(config, tools, web?.tools ?? [], logger, parts);
-    const { middleware, ...foreign } = foreignTools;
+    const parts = { ...named, interruptOn, skipped: [...skipped, ...(own.notice ? [own.notice] : [])] };
+    const foreign = await withForeignTools(config, tools, web?.tools ?? [], logger, parts);
     return buildAgent({
       ...foreign,
-      middleware: [...middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
+      middleware: [...foreign.middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
       tools: [...foreign.tools, ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),

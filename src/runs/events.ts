@@ -236,7 +236,7 @@ export type JournalEntry = EventFacts & {
   effect?: RunEffect;
 };
 
-export interface RunEffect {
+interface RunEffect {
   todos?: Todo[];
   usage?: TokenUsage;
   /** US dollars of a model call; `unknown` where its price is. */

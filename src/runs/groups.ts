@@ -148,7 +148,7 @@ async function filesOfRun(principal: Principal, runId: string, { read, agentFor,
 /** Events read at once to update a view: more would keep others from their turn. */
 const EVENTS_AT_ONCE = 250;
 
-export function runViews(read: Pick<RunQueries, "picture">): RunGroups["read"]["view"] {
+function runViews(read: Pick<RunQueries, "picture">): RunGroups["read"]["view"] {
   const folds = new NewestOf<RunFold>(256);
   return async (principal, runId) => {
     for (;;) {

@@ -13,7 +13,7 @@ import { type RobotsRules, MAX_ROBOTS_BYTES, readRobots } from "./robots.ts";
 import { MAX_URL, displayHost, urlProblem } from "./url.ts";
 
 /** Bounds of reading one page. */
-export const WEB_LIMITS = {
+const WEB_LIMITS = {
   /** Bytes of a body, decompressed. */
   bytes: 10 * 1024 * 1024,
   /** Time for a page with all its redirects, in milliseconds. */

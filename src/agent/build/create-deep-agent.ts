@@ -144,8 +144,6 @@ function assemble(
   checkLimits(params.limits);
   const { hints } = params;
   const tools = collectTools(middleware, params);
-  for (const { followTools } of middleware)
-    followTools?.((tool) => !tools.has(tool.name) && tools.set(tool.name, tool).has(tool.name));
   const stated = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
   const builtIn = builtInChannels(role.nested, role.goal !== undefined);
   const channels: Record<string, BaseChannel> = Object.assign(
@@ -243,6 +241,8 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
     tools.set(tool.name, tool);
   }
   checkAnswerTools(params.responseFormat, tools);
+  for (const { followTools } of middleware)
+    followTools?.((tool) => !tools.has(tool.name) && tools.set(tool.name, tool).has(tool.name));
   return tools;
 }
 

@@ -292,7 +292,9 @@ function hasMembers(leader: number): boolean {
 const waitForEnd = (child: ChildProcess): Promise<ProcessEnd> =>
   new Promise((resolve) => {
     let end: ProcessEnd | undefined;
-    const settle = (): void => void (end && resolve(end));
+    const settle = (): void => {
+      if (end) resolve(end);
+    };
     child.once("error", (error) => {
       end ??= { exitCode: null, failure: errorMessage(error) };
       settle();

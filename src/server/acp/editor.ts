@@ -260,7 +260,7 @@ const unknownSession = (sessionId: string): acp.RequestError =>
   });
 
 /** Wraps a stream, so that its requests have the protocol's form. */
-export const strictRequests = ({ readable, writable }: Stream): Stream => ({
+const strictRequests = ({ readable, writable }: Stream): Stream => ({
   writable,
   readable: readable.pipeThrough(
     new TransformStream<AnyMessage, AnyMessage>({

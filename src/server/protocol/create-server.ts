@@ -93,7 +93,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
   };
 }
 
-export function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
+function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
   const connect = mcp.server.connect.bind(mcp.server);
   mcp.server.connect = async (transport) => {
     const send = transport.send.bind(transport);

@@ -58,7 +58,7 @@ const COMMAND_TIMEOUT_MS = 30_000;
  * Runs the program for each search: `{"query": "…", "count": 8}` on standard input, `{"results": […]}` or the list
  * alone on standard output, each result with `title`, `url`, `snippet` and perhaps `date`.
  */
-export function commandSearch(program: string, args: readonly string[]): SearchPages {
+function commandSearch(program: string, args: readonly string[]): SearchPages {
   return async (query, { count, signal }) => {
     const input = `${JSON.stringify({ query, count })}\n`;
     const options = { timeout: COMMAND_TIMEOUT_MS, input, signal, maxOutput: 2 * 1024 * 1024 };

@@ -77,7 +77,7 @@ export function wordVector(key: string, text: string): string {
 }
 
 /** A query for any word of the text, or any that begins with one; empty when it has no words. */
-export function wordQuery(query: string): string {
+function wordQuery(query: string): string {
   const terms = lexemes(query).map((word) =>
     word.length < MIN_PREFIX ? quotedLexeme(word) : `${quotedLexeme(word)}:*`,
   );
