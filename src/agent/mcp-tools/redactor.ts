@@ -154,10 +154,15 @@ function secretForms(secret: string): string[] {
       const [utf8, utf16] = [Buffer.from(part), Buffer.from(part, "utf16le")];
       const coded = [utf8, utf16].flatMap((bytes) => base64Of(bytes));
       const hex = [utf8, utf16].map((bytes) => bytes.toString("hex"));
-      const plain = [part, utf8.toString("latin1")].flatMap((text) => [text, text.replaceAll(" ", "+")]);
+      const latin1 = utf8.toString("latin1");
+      // A secret may hold an escape itself, which is undone with those around it.
+      const plain = [part, latin1, unescapedOnce(latin1)].flatMap((text) => [
+        text,
+        text.replaceAll(" ", "+"),
+      ]);
       // Its last byte is the first one of the next character in the other order of bytes.
       return [
-        ...plain,
+        ...plain.filter((text) => text.length >= SHORTEST),
         ...coded,
         ...hex,
         ...hex.map((text) => text.toUpperCase()),

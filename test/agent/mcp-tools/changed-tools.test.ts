@@ -25,8 +25,8 @@ const HUB = `
     if (method !== "tools/call") return;
     if (params.name !== "enable") return say(params.name + " after " + lists + " lists");
     open = true;
-    say("enabled");
     for (let times = 0; times < 50; times += 1) out({ method: "notifications/tools/list_changed" });
+    say("enabled");
   };
   require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));
 `;
@@ -52,9 +52,7 @@ it("are offered and work in the same run, and the server is asked once a turn fo
   const { agent, model } = await hubAgent("enable", "issues", "issues");
   await collect(agent, { kind: "task", task: "go" });
   const texts = (await toolMessages(agent)).map(({ text }) => text);
-  // Its notifications may come in two turns.
-  const issues = expect.stringMatching(/^issues after [23] lists$/);
-  expect(texts).toEqual(["enabled", issues, issues]);
+  expect(texts).toEqual(["enabled", "issues after 2 lists", "issues after 2 lists"]);
   const offered = model.requests.map(({ tools }) => tools.filter((name) => name.startsWith("hub__")));
   const all = ["hub__enable", "hub__issues", "hub__close"];
   expect(offered).toEqual([["hub__enable"], all, all, all]);
@@ -68,10 +66,7 @@ it("are approved by a person like tools that were there from the beginning", asy
     expect.stringContaining("close after"),
   );
   await collect(agent, resumeAgentInput({ [request?.id ?? ""]: { decisions: [{ type: "approve" }] } }));
-  expect((await toolMessages(agent)).map(({ text }) => text)).toEqual([
-    "enabled",
-    expect.stringMatching(/^close after [23] lists$/),
-  ]);
+  expect((await toolMessages(agent)).map(({ text }) => text)).toEqual(["enabled", "close after 2 lists"]);
 });
 
 it("a call of a tool that was never unlocked names those that there are", async () => {

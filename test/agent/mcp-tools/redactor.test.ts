@@ -58,6 +58,11 @@ const secret = fc
   })
   .filter((text) => text.trim().length === text.length && new Set(text).size > 4);
 
+test.each(Object.entries(ENCODINGS))("a secret that holds an escape is hidden in %s", (_name, encode) => {
+  const shown = new Redactor(['%Aa éa "']).text(`key: ${encode('%Aa éa "')}; next`);
+  expect(shown).toMatch(/^key: .*\[hidden\].*; next$/s);
+});
+
 describe.each(Object.entries(ENCODINGS))("a secret in %s", (_name, encode) => {
   test("is hidden, and the text around it stays", () => {
     fc.assert(
