@@ -16,8 +16,15 @@ export interface LoginCallback {
 const PAGE = `<!doctype html><meta charset="utf-8"><title>deepagent-mcp</title>
 <p>The terminal has your answer. You can close this tab.</p>`;
 
-/** `port`: default a free one. @throws LoginFailed if the port is in use. */
-export async function openLoginCallback(port = 0): Promise<LoginCallback> {
+/**
+ * `port`: default a free one. `host`: this machine, as the address names it; browsers try both of its addresses.
+ *
+ * @throws LoginFailed if the port is in use.
+ */
+export async function openLoginCallback(
+  port = 0,
+  host: "127.0.0.1" | "localhost" = "127.0.0.1",
+): Promise<LoginCallback> {
   const answers = new EventEmitter<Record<string, [URLSearchParams]>>();
   const server = createServer((request, response) => {
     // Joined as text, because a path of two slashes would be resolved as another host.
@@ -39,7 +46,7 @@ export async function openLoginCallback(port = 0): Promise<LoginCallback> {
     throw new LoginFailed(`Port ${port} is in use. Free it, or set another oauth.callbackPort.`);
   }
   return {
-    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`, // a TCP server has such an address
+    address: `http://${host}:${(server.address() as AddressInfo).port}/callback`, // a TCP server has such an address
     answerTo: async (state) => {
       try {
         const [answer] = await once(answers, `state ${state}`, { signal: AbortSignal.timeout(600_000) });

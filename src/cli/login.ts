@@ -21,7 +21,7 @@ export async function runLogin({ flags, positionals, host }: CommandArguments): 
   const { name, server, secrets, logins, config } = found;
   let callback: LoginCallback | undefined;
   try {
-    callback = await openLoginCallback(server.oauth?.callbackPort);
+    callback = await openLoginCallback(server.oauth?.callbackPort, server.oauth?.callbackHost);
     const pending = await beginLogin({
       server,
       secrets,

@@ -34,6 +34,7 @@ const server = z
             clientSecret: optional(nonEmptyText),
             scope: optional(z.string()),
             callbackPort: optional(between(1, 65_535)),
+            callbackHost: optional(z.enum(["127.0.0.1", "localhost"])),
             clientMetadataUrl: optional(z.url({ protocol: /^https$/, error: "must be an https address" })),
           }),
         )

@@ -126,9 +126,11 @@ function toOwnKind(found: Record<string, unknown>, left: string[]): Record<strin
   const given = defined({ clientId, clientSecret, scopes, ...login });
   const { enabled, redirectUri, scope, ...rest } = pickValues(given, table.oauth, left, "oauth.");
   if (isLike(enabled, false)) return { ...shared, noLogin: true };
-  const callbackPort = Number(parsedUrl(String(redirectUri))?.port) || undefined;
+  const { port, hostname } = parsedUrl(String(redirectUri)) ?? {};
+  const callbackPort = Number(port) || undefined;
+  const callbackHost = hostname === "localhost" ? hostname : undefined;
   const scopeText = scope === undefined ? undefined : [scope].flat().map(String).join(" ");
-  const settings = defined({ callbackPort, ...defined(rest), scope: scopeText });
+  const settings = defined({ callbackPort, callbackHost, ...defined(rest), scope: scopeText });
   return login === undefined && Object.keys(settings).length === 0 ? shared : { ...shared, oauth: settings };
 }
 

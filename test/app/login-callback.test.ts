@@ -12,6 +12,16 @@ async function statusOf(address: string, path: string): Promise<number | undefin
   return response.statusCode;
 }
 
+test("a client that is registered with `localhost` comes back there", async () => {
+  const callback = await openLoginCallback(0, "localhost");
+  onTestFinished(() => callback.close());
+  expect(callback.address).toMatch(/^http:\/\/localhost:\d+\/callback$/);
+  const answer = callback.answerTo("mine");
+  const onLoopback = callback.address.replace("localhost", "127.0.0.1");
+  expect(await statusOf(onLoopback, "/callback?state=mine&code=c")).toBe(200);
+  expect((await answer).get("code")).toBe("c");
+});
+
 test("odd addresses find nothing, and the log-in still ends", async () => {
   const callback = await openLoginCallback();
   onTestFinished(() => callback.close());

@@ -104,7 +104,7 @@ test("a timeout in milliseconds, all tools and a log-in that is off", () => {
   expect(read({ ...local, tools: ["*"] })?.tools).toBeUndefined();
   expect(read({ ...remote, oauth: false })).toMatchObject({ noLogin: true });
   expect(read({ ...remote, oauth: { redirectUri: "http://localhost:4711/cb" } })).toMatchObject({
-    oauth: { callbackPort: 4711 },
+    oauth: { callbackPort: 4711, callbackHost: "localhost" },
   });
   expect(read({ ...local, tools: { a: { approval_mode: "approve" }, b: {} } })).toMatchObject({
     approve: "writes",

@@ -6,8 +6,8 @@ import { findHttpStatus } from "./failure-reasons.ts";
 import { schemaChecks } from "./schema-checks.ts";
 import { type McpServerConfig, offeredName } from "./server-config.ts";
 
-/** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
-const MAX_TOOLS = 128;
+/** Tools of one server beyond which the rest is left out. The model finds them on demand when they are many. */
+const MAX_TOOLS = 1000;
 
 export interface McpToolSet {
   tools: readonly AgentTool[];

@@ -44,6 +44,8 @@ export interface OAuthSettings {
   scope?: string | undefined;
   /** Port of this machine to which the browser comes back. Default: a free one. */
   callbackPort?: number | undefined;
+  /** This machine in the address to which the browser comes back. Default: 127.0.0.1. */
+  callbackHost?: "127.0.0.1" | "localhost" | undefined;
   /** Address of a document that describes this client, for servers that know clients by such an address. */
   clientMetadataUrl?: string | undefined;
 }

@@ -2,7 +2,7 @@
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
-import { isRecord, recordOf } from "../../core/unknown.ts";
+import { isRecord, parsedJson, recordOf } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
 import { mendedArguments } from "../../tools/mend-arguments.ts";
@@ -189,7 +189,10 @@ export function modelResult(answer: ReadResult, note?: string): ToolResult {
   const said = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const { structuredContent } = answer;
   const isSilent = structuredContent !== undefined && said.every((text) => text.trim() === "");
-  const texts = isSilent ? [JSON.stringify(structuredContent)] : said;
+  // The words of an error often leave out its code and its fields; others repeat them as JSON.
+  const addsFacts = answer.isError && !said.some((text) => isRecord(parsedJson(text)));
+  const isShown = structuredContent !== undefined && (isSilent || addsFacts);
+  const texts = [...(isSilent ? [] : said), ...(isShown ? [JSON.stringify(structuredContent)] : [])];
   if (note !== undefined) texts.push(`[${note}]`);
   const text = cutMiddle(texts.join("\n\n"), MAX_TEXT);
   if (answer.isError) return toolError(text || "the tool failed and gave no reason");

@@ -159,6 +159,16 @@ test.each<[source: string, result: object, content: unknown]>([
     [text('{"width":1}'), { type: "image", mimeType: "image/png", data: PIXEL }],
   ],
   ["text as well", { content: [text("one")], structuredContent: { n: 1 } }, "one"],
+  [
+    "an error with fields",
+    { isError: true, content: [text("no seat")], structuredContent: { code: 7 } },
+    'Error: no seat\n\n{"code":7}',
+  ],
+  [
+    "an error that repeats its fields",
+    { isError: true, content: [text('{ "code": 7 }')], structuredContent: { code: 7 } },
+    'Error: { "code": 7 }',
+  ],
 ])("%s: structured content is shown unless there is text", (_source, result, content) => {
   expect(modelResult(readResult({ ...result })).content).toEqual(content);
 });
