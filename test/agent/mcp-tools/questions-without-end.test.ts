@@ -114,10 +114,20 @@ it("a restart forgets no question of a call", async () => {
 });
 
 it("calls at once and one after the other have the limit of their run, across a restart too", async () => {
-  const { open } = runsOf(await askingServer(false), [BOOK, BOOK, BOOK], [BOOK, BOOK, BOOK]);
+  const { open, file } = runsOf(await askingServer(false), [BOOK, BOOK, BOOK], [BOOK, BOOK, BOOK]);
   const first = open();
   const { id } = await startRun(first.service, "fly");
   await answered(first.service, id, 10);
+  // What a call that is cut off did is unknown, so each of the three has to wait for an answer, or to have ended.
+  const ended = connect(file).prepare<[], number>("SELECT count(ended_at) FROM effects").pluck();
+  const begun = connect(file).prepare<[], number>("SELECT count(*) FROM effects").pluck();
+  await expect
+    .poll(async () => {
+      const questions = (await mine(first.service).read.view(id))?.requests.filter(isQuestion) ?? [];
+      const waiting = questions.filter(({ status }) => status === "pending").length;
+      return { settled: waiting + (ended.get() ?? 0), cut: (begun.get() ?? 0) - (ended.get() ?? 0) };
+    })
+    .toEqual({ settled: 3, cut: 0 });
   await first.service.close();
   first.kill();
   const end = await answered(open().service, id);
