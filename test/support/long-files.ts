@@ -26,7 +26,7 @@ export const LONG_FILES: readonly string[] = [
   "test/server/{content/highlight,http-hostile/stdio}.test.ts",
   "test/server/delivery/{answers-at-once,lend,page-requests,retries,too-long-for-a-form}.test.ts",
   "test/server/http/{shared-sessions,slow-readers}.test.ts",
-  "test/server/page/{log-in-browser,page-editor,page-files,page-killed,page-lines,page-run-menu,page-screens,page-search,page-session,page-settings,page-states,page-steps,page-tabs,page-texts,page-work,whole-call}.test.ts",
+  "test/server/page/{log-in-browser,page-editor,page-files,page-killed,page-lines,page-run-menu,page-schedules,page-screens,page-search,page-servers,page-session,page-settings,page-states,page-steps,page-tabs,page-texts,page-work,whole-call}.test.ts",
   "test/server/resources/updates.test.ts",
   "test/storage/{node-driver,postgres-objects,postgres-runs}.test.ts",
 ];
