@@ -305,12 +305,13 @@ export function invalidArguments(tool: string, issues: readonly ArgumentIssue[])
  * and the defaults 0 and false, are left out. Agents are built often, from few schemas.
  */
 export const toolParameters = byIdentity((parameters: ToolSpec["schema"]): Record<string, unknown> => {
+  const lengths = ["minLength", "maxLength", "minItems", "maxItems", "pattern"] as const;
+  const bounds = [...lengths, "minimum", "maximum", "exclusiveMinimum"] as const;
   const { $schema: _dialect, ...schema } = z.toJSONSchema(parameters, {
     io: "input",
     override: ({ jsonSchema }) => {
       // Each request has these bytes, which do not help a model. Arguments are checked all the same.
-      const bounds = "minLength maxLength minItems maxItems pattern minimum maximum exclusiveMinimum";
-      for (const bound of bounds.split(" ")) Reflect.deleteProperty(jsonSchema, bound);
+      for (const bound of bounds) delete jsonSchema[bound];
       if (jsonSchema.default === false || jsonSchema.default === 0) delete jsonSchema.default;
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },

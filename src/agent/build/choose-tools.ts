@@ -15,7 +15,7 @@ export interface ToolWishes {
   disallowedTools?: readonly string[] | undefined;
   /** Tools whose calls a person approves one by one. */
   askedTools?: readonly string[] | undefined;
-  /** A Markdown file describes it, whose list leaves out every tool that is not on it. */
+  /** True for a subagent from a Markdown file: tools that its list does not name are left out. */
   isFile?: boolean;
 }
 

@@ -242,7 +242,11 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
   }
   checkAnswerTools(params.responseFormat, tools);
   for (const { followTools } of middleware)
-    followTools?.((tool) => !tools.has(tool.name) && tools.set(tool.name, tool).has(tool.name));
+    followTools?.((tool) => {
+      if (tools.has(tool.name)) return false;
+      tools.set(tool.name, tool);
+      return true;
+    });
   return tools;
 }
 

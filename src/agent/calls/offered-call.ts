@@ -1,6 +1,7 @@
 /** Calls of the agent's tools by middleware and tools of LangChain, which find them in the list for the model. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { textMemberOf } from "../../core/unknown.ts";
 import { mergeUpdates } from "../budget/meter.ts";
 import type { CallResult } from "../contracts/middleware.ts";
 import type { ProgramQuestions } from "../contracts/program.ts";
@@ -14,8 +15,9 @@ type MakeCall = (name: string, args: ToolCall["args"]) => Promise<CallResult["co
 /** By the graph task of the call during which they are made. */
 const callsAtWork = new Map<string, MakeCall>();
 
-const taskId = (config: RunnableConfig | undefined): string =>
-  String(config?.configurable?.["__pregel_task_id"]);
+/** Undefined outside of LangGraph: calls without a task must not find each other. */
+const taskId = (config: RunnableConfig | undefined): string | undefined =>
+  textMemberOf(config?.configurable, "__pregel_task_id");
 
 /** The function of a tool as LangChain sees it. Outside of a call, nobody could be asked or would know of the call. */
 export const offeredFunction =
@@ -25,7 +27,7 @@ export const offeredFunction =
     _manager?: unknown,
     config?: RunnableConfig,
   ): Promise<CallResult["content"]> => {
-    const make = callsAtWork.get(taskId(config));
+    const make = callsAtWork.get(taskId(config) ?? "");
     if (make === undefined) throw new Error(`${name} runs inside a call of a deep agent only`);
     return make(name, args);
   };
@@ -39,6 +41,8 @@ export async function governWithOffered(
   step: CallStep,
   config: RunnableConfig,
 ): Promise<Governed> {
+  const task = taskId(config);
+  if (task === undefined) return govern(made, step);
   const outer = step.scope.context.callId;
   const updates: StateUpdate[] = [];
   let number = 0;
@@ -71,7 +75,7 @@ export async function governWithOffered(
       }
     }
   };
-  callsAtWork.set(taskId(config), makeCall);
+  callsAtWork.set(task, makeCall);
   try {
     const paused = stopped.then(async (pause) => {
       await step.effects.withdraw();
@@ -82,6 +86,6 @@ export async function governWithOffered(
     const update = mergeUpdates([...updates, governed.result.update ?? {}]);
     return { ...governed, result: { ...governed.result, update } };
   } finally {
-    callsAtWork.delete(taskId(config));
+    callsAtWork.delete(task);
   }
 }

@@ -189,7 +189,7 @@ export function modelResult(answer: ReadResult, note?: string): ToolResult {
   const said = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const { structuredContent } = answer;
   const isSilent = structuredContent !== undefined && said.every((text) => text.trim() === "");
-  // The words of an error often leave out its code and its fields; others repeat them as JSON.
+  // Error texts often lack the code and fields of the error. Some repeat them as JSON.
   const addsFacts = answer.isError && !said.some((text) => isRecord(parsedJson(text)));
   const isShown = structuredContent !== undefined && (isSilent || addsFacts);
   const texts = [...(isSilent ? [] : said), ...(isShown ? [JSON.stringify(structuredContent)] : [])];

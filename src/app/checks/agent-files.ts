@@ -55,7 +55,7 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
   const { notices } = withAllowedModels(wishes, namedModels({ config, env, lendable: true }, choice));
   const general = { name: GENERAL_PURPOSE, description: GENERAL_PURPOSE_DESCRIPTION };
   const subagents = [general, ...config.subagents, ...files];
-  // Folders of skills are the same for everybody where the workspace has no folders of principals.
+  // Without folders of principals in the workspace, everybody has the same folders of skills.
   const tree = new FileTree({ ...config, workspaceFolder: undefined });
   const sources = tree.skillSources(OWNER);
   const checks: Check[] = notices.map((text) => ({ name: "Subagent", ok: true, text }));

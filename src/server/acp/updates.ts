@@ -1,6 +1,5 @@
 /** Turns the journal of a run into the updates of an editor's session. */
 import type * as acp from "@agentclientprotocol/sdk";
-import type { ToolCallContent } from "@agentclientprotocol/sdk";
 import { join } from "node:path";
 import { findingText } from "../views/goal-report.ts";
 import { defined } from "../../core/defined.ts";
@@ -207,7 +206,7 @@ export const messageOf = (
 ): acp.SessionUpdate => ({ sessionUpdate, content: { type: "text", text }, messageId });
 
 /** One change for each part of the diff that has all its lines; a diff in which lines are left out, as text. */
-export function diffContent(diff: string, path: string): ToolCallContent[] {
+export function diffContent(diff: string, path: string): acp.ToolCallContent[] {
   const asText = [textContent(fenced(diff, "diff"))];
   const hunks: { before: string[]; after: string[] }[] = [];
   for (const { kind, text } of diffLines(diff)) {
@@ -228,7 +227,7 @@ export function diffContent(diff: string, path: string): ToolCallContent[] {
   }));
 }
 
-export const textContent = (text: string): ToolCallContent => ({
+export const textContent = (text: string): acp.ToolCallContent => ({
   type: "content",
   content: { type: "text", text },
 });
