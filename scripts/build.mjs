@@ -118,6 +118,13 @@ const requiredPackages = (folder) => ({
     }),
 });
 
+/** Bundlers of users that write CommonJS leave `import.meta.url` empty, and have `__filename` instead. */
+const bundledAsCommonJs = {
+  name: "bundled-as-commonjs",
+  renderChunk: (code) =>
+    code.replaceAll("createRequire(import.meta.url)", "createRequire(import.meta.url ?? __filename)"),
+};
+
 const COMMON = {
   cwd: root,
   platform: "node",
@@ -142,7 +149,7 @@ const bundleLibrary = () =>
     input: { index: "src/index.ts", "testing/backend-contract": "testing/backend-contract.ts" },
     // All of LangChain's packages are its user's, but this one.
     external: [...INSTALLED, /^(@langchain\/(?!langgraph-checkpoint-sqlite$)|(langchain|zod)(\/|$))/],
-    plugins: [saverWithoutDriver, pageAssets, threadTexts, requiredPackages("")],
+    plugins: [saverWithoutDriver, pageAssets, threadTexts, requiredPackages(""), bundledAsCommonJs],
     output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
   });
 
