@@ -199,7 +199,7 @@ const idsOf = (input: Input): string[] =>
 
 /** Waits until each id was answered, or no answer is to be expected any more. */
 async function answered(child: ChildProcess, ids: ReadonlySet<string>, output: () => string): Promise<void> {
-  for (let ticks = 0; ticks < 50 && child.exitCode === null; ticks += 1) {
+  for (let ticks = 0; ticks < 600 && child.exitCode === null; ticks += 1) {
     const seen = output()
       .split("\n")
       .map((text) => JSON.stringify(memberOf(parsedJson(text), "id")));

@@ -26,12 +26,15 @@ const rolldownIn: Bundle = async (entry, file, format) => {
   await made.write({ file, format, codeSplitting: false });
 };
 
+const TITLE = "a program that %s bundles into one file as %s runs an agent";
+test.for([["esbuild", "cjs", esbuild]] as const)(TITLE, runsBundled);
 test.for([
-  ["esbuild", "cjs", esbuild],
   ["rolldown", "cjs", rolldownIn],
   ["esbuild", "esm", esbuild],
   ["rolldown", "esm", rolldownIn],
-] as const)("a program that %s bundles into one file as %s runs an agent", async ([, format, bundle]) => {
+] as const)(TITLE, { tags: ["long"] }, runsBundled);
+
+async function runsBundled([, format, bundle]: readonly [string, "esm" | "cjs", Bundle]): Promise<void> {
   const folder = filesIn();
   const entry = join(folder, "program.mjs");
   const library = JSON.stringify(join(ROOT, "dist/index.js"));
@@ -45,4 +48,4 @@ test.for([
   await bundle(entry, file, format);
   const { stdout } = await promisify(execFile)(process.execPath, [file], { cwd: folder });
   expect(Number(stdout)).toBeGreaterThan(1);
-});
+}
