@@ -128,7 +128,7 @@ export type Settled =
   | { kind: "broken_off"; now: number };
 
 /** A failed attempt that counts for all messages to its receiver that are due. */
-export interface Unreachable {
+interface Unreachable {
   target: string;
   environment: string;
   now: number;

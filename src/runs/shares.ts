@@ -49,8 +49,8 @@ export type ShareOutcome =
 
 /** Storage of shares. An expired one looks like one that does not exist. */
 export interface ShareRows {
-  /** False: there are `MAX_SHARES` already. `undefined`: no such run. */
-  add(share: SharedRun): Promise<boolean | undefined>;
+  /** Returns false if the run has `most` others, and undefined if there is no such run. */
+  add(share: SharedRun, most: number): Promise<boolean | undefined>;
   find(id: string, now: number): Promise<SharedRun | undefined>;
   /** Links and subscriptions that have not expired, of one principal or of all. */
   access(now: number, principal?: Principal): Promise<Access[]>;
@@ -74,7 +74,7 @@ export async function share(
   // Whoever has the id and no signature of it opens nothing; all the same it cannot be guessed.
   const id = randomBytes(16).toString("base64url");
   const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0, ...by };
-  const isAdded = await runs.shares.add(made);
+  const isAdded = await runs.shares.add(made, MAX_SHARES);
   if (isAdded === undefined) return noRun(runId);
   if (isAdded) return { ok: true, share: made };
   const message = `This run has ${MAX_SHARES} links that work, which is the maximum. Stop one of them first.`;
