@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Backend, Failure, MaybePromise, WriteResult } from "../backends/backend.ts";
-import { fileNotFound, isDirectory } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import type { Glob } from "../backends/glob.ts";
 import {
   type PathResult,
@@ -187,8 +187,8 @@ export async function previewMissing(
   const { files: [first] = [], ...listed } = await context.backend.ls(path, { signal: context.signal });
   const isOther = expects === "file" && first !== undefined && first.path !== path;
   if (listed.code !== "not_found" && !isOther) return undefined;
-  const missing = expects === "directory" ? listed : fileNotFound(path);
-  const failure = await failedAt(path, isOther ? isDirectory(path) : missing, context);
+  const missing = expects === "directory" ? listed : errors.fileNotFound(path);
+  const failure = await failedAt(path, isOther ? errors.isDirectory(path) : missing, context);
   const to = await resolveDestination(path, context.backend);
   return failing(`${what} ${to.name}`, args, { failure, to });
 }

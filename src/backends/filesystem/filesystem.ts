@@ -12,7 +12,7 @@ import type {
   WriteResult,
 } from "../backend.ts";
 import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
-import * as errors from "../errors.ts";
+import { type BackendFailure, type FailureAt, errors } from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import type { FilesystemPath, PathForm } from "./jail.ts";
 import { Jail, formatFilesystemPath, parseFilesystemPath } from "./jail.ts";
@@ -34,7 +34,7 @@ const IO_REASONS: Readonly<Record<string, string>> = {
   EIO: "the device reports an input/output error",
 };
 
-const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
+const FAILURES: Readonly<Record<string, FailureAt>> = {
   EACCES: errors.permissionDenied,
   EPERM: errors.permissionDenied,
   EROFS: errors.permissionDenied,
@@ -87,7 +87,7 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
 };
 
 /** The failures for a missing entry of methods that do not ask for a file. */
-const MISSING_ENTRY: Partial<Record<Method, errors.FailureAt>> = {
+const MISSING_ENTRY: Partial<Record<Method, FailureAt>> = {
   ls: errors.directoryNotFound,
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,
@@ -123,7 +123,7 @@ class Disk implements DiskTree {
     this.maxFileSize = (options.maxFileSizeMb ?? 10) * 1024 * 1024;
   }
 
-  locate(path: string): DiskPath | errors.BackendFailure {
+  locate(path: string): DiskPath | BackendFailure {
     const parsed = parseFilesystemPath(path, this.form);
     return "error" in parsed ? parsed : { ...parsed, jail: this.jail, disk: this };
   }

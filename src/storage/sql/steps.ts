@@ -91,7 +91,7 @@ export function* lockPrincipal(principal: Principal): Steps<void> {
   yield { sql, values: { principal }, isLock: true };
 }
 
-/** Makes the steps of a method of a port, from the arguments of the method. */
+/** Makes the steps of a port method, with its arguments. */
 export type StepsFor<Method extends (...args: never[]) => Promise<unknown>> = (
   ...args: Parameters<Method>
 ) => Steps<Awaited<ReturnType<Method>>>;
