@@ -9,10 +9,7 @@ import type { AnsweredRequest, GivenAnswer, SignedAnswer, UsedAnswer } from "./p
 import { DEADLINE, type Principal, type RunRequest, alreadyAnswered } from "./run.ts";
 import type { AnswerOutcome } from "./service.ts";
 
-type AnswerContext = Pick<RunContext, "runs" | "agentFor" | "clock"> & {
-  principal: Principal;
-  runId: string;
-};
+type AnswerContext = RunContext & { principal: Principal; runId: string };
 
 /**
  * Stores an answer. A deadline that has passed answers instead; a late answer to a question reaches a run that is

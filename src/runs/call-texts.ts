@@ -2,25 +2,22 @@
 import type { Backend } from "../backends/backend.ts";
 import { parseContent } from "../backends/file-data.ts";
 import type { RunEvent } from "./events.ts";
-import type { RunRepository } from "./ports.ts";
+import type { RunContext } from "./context.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
 import type { CallTexts } from "./service.ts";
 
-interface CallContext {
-  runs: RunRepository;
-  checkpoints: Checkpoints | undefined;
-  /** The file tree of a run, where long results are kept. */
-  files: (runId: string) => Promise<Backend | undefined>;
-}
-
-/** The call that began with event `seq`; `undefined`: no such run, or no call began there. */
+/**
+ * Returns the call that began with event `seq`; undefined if there is no such run, or no call began there. `files`:
+ * reads the file tree of a run, where long results are kept.
+ */
 export async function callTexts(
   principal: Principal,
   runId: string,
   seq: number,
-  { runs, checkpoints, files }: CallContext,
+  { runs, files, ...context }: RunContext & { files: (runId: string) => Promise<Backend | undefined> },
 ): Promise<CallTexts | undefined> {
+  const checkpoints = await context.checkpoints?.(principal);
   const run = await runs.read.run(principal, runId);
   const page = run && (await runs.read.journal(principal, runId, seq - 1, 1));
   const event = page?.events.find((one) => one.seq === seq);

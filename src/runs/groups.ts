@@ -35,13 +35,13 @@ interface GroupContext extends RunContext {
 }
 
 export function runGroups(context: GroupContext): RunGroups {
-  const { runs, read, feed, tails, texts, clock, options } = context;
+  const { runs, feed, tails, texts, clock, options } = context;
   return {
     read: readGroup(context),
     watch: {
       events: (...args) => follow(...args, { feed, tails }),
       live: (...args) => follow<LiveText>(...args, { feed, tails, texts }),
-      starts: (principal, { signal }) => followStarts(principal, signal, { runs: read, feed }),
+      starts: (principal, { signal }) => followStarts(principal, signal, { runs: runs.read, feed }),
     },
     control: controlGroup(context),
     requests: {
@@ -79,7 +79,7 @@ export function runGroups(context: GroupContext): RunGroups {
 }
 
 const readGroup = (context: GroupContext): RunGroups["read"] => {
-  const { runs, read, checkpoints } = context;
+  const { read } = context.runs;
   return {
     ...read,
     view: runViews(read),
@@ -93,19 +93,19 @@ const readGroup = (context: GroupContext): RunGroups["read"] => {
     },
     callTexts: async (principal, runId, seq) => {
       const files = (id: string) => filesOfRun(principal, id, context);
-      return callTexts(principal, runId, seq, { runs, checkpoints: await checkpoints?.(principal), files });
+      return callTexts(principal, runId, seq, { ...context, files });
     },
   };
 };
 
 const controlGroup = (context: GroupContext): RunGroups["control"] => {
-  const { runs, read, clock, isClosing, stopWork } = context;
+  const { runs, clock, isClosing, stopWork } = context;
   return {
     start: async (principal, request) => (isClosing() ? SHUTTING_DOWN : start(principal, request, context)),
     answered: runs.answered,
     tell: (...args) => tell(...args, context),
     replyToModel: async (principal, runId, callId, reply) => {
-      const run = await read.run(principal, runId);
+      const run = await runs.read.run(principal, runId);
       if (run === undefined) return noRun(runId);
       return { ok: true, repeated: !(await runs.reply(run, callId, reply, clock())) };
     },
@@ -137,8 +137,8 @@ const schedulesGroup = (context: GroupContext): RunGroups["schedules"] => {
 };
 
 /** The tree as the run's agent sees it, with the thread's files as they are now. */
-async function filesOfRun(principal: Principal, runId: string, { read, agentFor, options }: GroupContext) {
-  const run = await read.run(principal, runId);
+async function filesOfRun(principal: Principal, runId: string, { runs, agentFor, options }: GroupContext) {
+  const run = await runs.read.run(principal, runId);
   if (run === undefined) return undefined;
   const { files } = await (await agentFor(run)).snapshot(run.threadId);
   const source = await options.treeWithThread(run);

@@ -10,13 +10,11 @@ import { questionOf, shownIn } from "./review.ts";
 import { type Principal, type Run, isFinal, noRun } from "./run.ts";
 import type { DeleteOutcome, LaterReviewOutcome } from "./service.ts";
 
-type LaterContext = Pick<RunContext, "runs" | "proposals" | "underLease" | "environment" | "newId" | "log">;
-
 export async function proposedChange(
   principal: Principal,
   runId: string,
   whole: readonly string[] | undefined,
-  { runs, proposals, underLease }: LaterContext,
+  { runs, proposals, underLease }: RunContext,
 ): Promise<ProposedChange | undefined> {
   const run = await runs.read.run(principal, runId);
   if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
@@ -36,7 +34,7 @@ export async function reviewChange(
   runId: string,
   choice: ReviewChoice,
   by: string,
-  context: LaterContext,
+  context: RunContext,
 ): Promise<LaterReviewOutcome> {
   const { runs, proposals, underLease, newId, log } = context;
   const run = await runs.read.run(principal, runId);
@@ -71,7 +69,7 @@ const refused = <Code extends string>(code: Code, message: string) => ({ ok: fal
 async function settle(
   run: Run,
   unapplied: number,
-  { runs, proposals, underLease }: LaterContext,
+  { runs, proposals, underLease }: RunContext,
   record?: ReviewRecord,
 ): Promise<void> {
   await runs.noteUnapplied(run.principal, run.id, unapplied, record);
@@ -86,7 +84,7 @@ async function settle(
 export async function discardChange(
   principal: Principal,
   runId: string,
-  { runs, proposals, underLease, log }: LaterContext,
+  { runs, proposals, underLease, log }: RunContext,
 ): Promise<DeleteOutcome> {
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
@@ -107,7 +105,7 @@ export async function discardChange(
 export async function deleteRun(
   principal: Principal,
   runId: string,
-  { prune, ...context }: LaterContext & { prune: () => Promise<unknown> },
+  { prune, ...context }: RunContext & { prune: () => Promise<unknown> },
 ): Promise<DeleteOutcome> {
   const { runs, log } = context;
   const run = await runs.read.run(principal, runId);
@@ -134,7 +132,7 @@ async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
 }
 
 /** Counts the unapplied changes of failed and cancelled runs. A copy without any is deleted. */
-export async function countLeft(context: LaterContext): Promise<void> {
+export async function countLeft(context: RunContext): Promise<void> {
   const { runs, proposals, environment, log } = context;
   if (proposals === undefined) return;
   for (const { id, principal } of await runs.uncounted(environment)) {

@@ -13,7 +13,7 @@ const pointId = (threadId: string, number: number): string => `${threadId}@${num
 export async function pointsOfThread(
   principal: Principal,
   threadId: string,
-  { runs, checkpoints }: Pick<RunContext, "runs" | "checkpoints">,
+  { runs, checkpoints }: RunContext,
 ): Promise<RunPoint[]> {
   const points: RunPoint[] = [];
   let runId: string | undefined;
@@ -30,7 +30,7 @@ export async function pointsOfThread(
 async function forkThread(
   principal: Principal,
   point: { threadId: string; number: number },
-  { runs, newId, clock, ...context }: StartContext,
+  { runs, newId, clock, ...context }: RunContext,
 ): Promise<{ ok: true; threadId: string } | Refused> {
   const name = pointId(point.threadId, point.number);
   const checkpoints = await context.checkpoints?.(principal);
@@ -65,7 +65,7 @@ export async function tell(
   principal: Principal,
   runId: string,
   { text, idempotencyKey, call }: TellRequest & { call?: StartRequest },
-  { runs, newId, clock }: Pick<RunContext, "runs" | "newId" | "clock">,
+  { runs, newId, clock }: RunContext,
 ): Promise<TellOutcome> {
   const sent = await runs.send(principal, runId, {
     id: newId("msg"),
@@ -94,11 +94,6 @@ export async function tell(
   }
 }
 
-type StartContext = Pick<
-  RunContext,
-  "runs" | "checkpoints" | "environment" | "openRuns" | "preflight" | "choices" | "newId" | "clock"
->;
-
 export const SHUTTING_DOWN: StartOutcome = {
   ok: false,
   code: "shutting_down",
@@ -109,7 +104,7 @@ export const SHUTTING_DOWN: StartOutcome = {
 export async function start(
   principal: Principal,
   given: StartRequest,
-  context: StartContext,
+  context: RunContext,
 ): Promise<StartOutcome> {
   // In the form in which it is read back, so that a repeated request is equal.
   const { task, idempotencyKey, goal, ...rest } = supervised(given);
@@ -132,7 +127,7 @@ export async function start(
 async function create(
   principal: Principal,
   request: StartRequest,
-  context: StartContext,
+  context: RunContext,
 ): Promise<Created | Refused> {
   const { runs, environment, openRuns, newId, clock } = context;
   const offered = context.choices();
@@ -160,7 +155,7 @@ async function tellInstead(
   principal: Principal,
   run: Run,
   request: StartRequest,
-  context: StartContext,
+  context: RunContext,
 ): Promise<StartOutcome | undefined> {
   const { task: text, idempotencyKey } = request;
   const message = { text, ...defined({ idempotencyKey }), call: request };
