@@ -45,14 +45,14 @@ export function runGroups(context: GroupContext): RunGroups {
     },
     control: controlGroup(context),
     requests: {
-      answer: (principal, runId, given, by) => answer({ ...given, by }, { ...context, principal, runId }),
-      problemOf: (principal, runId, given) => problemOf(given, { ...context, principal, runId }),
-      useAnswer: (principal, runId, signed) => useAnswer(signed, { ...context, principal, runId }),
+      answer: (...args) => answer(context, ...args),
+      problemOf: (...args) => problemOf(context, ...args),
+      useAnswer: (...args) => useAnswer(context, ...args),
     },
     changes: {
-      proposed: (principal, runId, whole) => proposedChange(principal, runId, whole, context),
-      review: (...args) => reviewChange(...args, context),
-      discard: (...args) => discardChange(...args, context),
+      proposed: (...args) => proposedChange(context, ...args),
+      review: (...args) => reviewChange(context, ...args),
+      discard: (...args) => discardChange(context, ...args),
     },
     schedules: schedulesGroup(context),
     access: {
@@ -93,7 +93,7 @@ const readGroup = (context: GroupContext): RunGroups["read"] => {
     },
     callTexts: async (principal, runId, seq) => {
       const files = (id: string) => filesOfRun(principal, id, context);
-      return callTexts(principal, runId, seq, { ...context, files });
+      return callTexts({ ...context, files }, principal, runId, seq);
     },
   };
 };
@@ -101,9 +101,9 @@ const readGroup = (context: GroupContext): RunGroups["read"] => {
 const controlGroup = (context: GroupContext): RunGroups["control"] => {
   const { runs, clock, isClosing, stopWork } = context;
   return {
-    start: async (principal, request) => (isClosing() ? SHUTTING_DOWN : start(principal, request, context)),
+    start: async (principal, request) => (isClosing() ? SHUTTING_DOWN : start(context, principal, request)),
     answered: runs.answered,
-    tell: (...args) => tell(...args, context),
+    tell: (...args) => tell(context, ...args),
     replyToModel: async (principal, runId, callId, reply) => {
       const run = await runs.read.run(principal, runId);
       if (run === undefined) return noRun(runId);
@@ -116,7 +116,7 @@ const controlGroup = (context: GroupContext): RunGroups["control"] => {
       return { ok: true, run: cancelled.run, alreadyEnded: cancelled.ended };
     },
     rename: (principal, runId, name) => runs.rename(principal, runId, oneLine(name, MAX_NAME) || null),
-    delete: (...args) => deleteRun(...args, context),
+    delete: (...args) => deleteRun(context, ...args),
   };
 };
 
@@ -128,11 +128,11 @@ const schedulesGroup = (context: GroupContext): RunGroups["schedules"] => {
   };
   return {
     ...context.schedules,
-    add: (...args) => rescheduled(schedules.addSchedule(...args, context)),
-    edit: (...args) => rescheduled(schedules.editSchedule(...args, context)),
-    pause: (...args) => schedules.pauseSchedule(...args, context),
-    resume: (...args) => rescheduled(schedules.resumeSchedule(...args, context)),
-    runNow: (...args) => schedules.runScheduleNow(...args, context),
+    add: (...args) => rescheduled(schedules.addSchedule(context, ...args)),
+    edit: (...args) => rescheduled(schedules.editSchedule(context, ...args)),
+    pause: (...args) => schedules.pauseSchedule(context, ...args),
+    resume: (...args) => rescheduled(schedules.resumeSchedule(context, ...args)),
+    runNow: (...args) => schedules.runScheduleNow(context, ...args),
   };
 };
 

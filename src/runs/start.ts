@@ -5,7 +5,8 @@ import type { RunContext } from "./context.ts";
 import type { Created, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, noRun, parsePoint } from "./run.ts";
-import type { Readiness, RunPoint, StartOutcome, TellOutcome, TellRequest } from "./service.ts";
+import type { Implements } from "./scopes.ts";
+import type { Readiness, RunPoint, StartOutcome, TellRequest } from "./service.ts";
 
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
@@ -61,12 +62,9 @@ const keyConflict = (runId: string): string =>
   `This idempotency key was used before, for run ${runId} with another task, goal or thread. Use a new key for a new task.`;
 
 /** Stores a message for an open run; its agent reads it before it next asks its model. */
-export async function tell(
-  principal: Principal,
-  runId: string,
-  { text, idempotencyKey, call }: TellRequest & { call?: StartRequest },
-  { runs, newId, clock }: RunContext,
-): Promise<TellOutcome> {
+export const tell: Implements<"control", "tell"> = async (context, principal, runId, request) => {
+  const { runs, newId, clock } = context;
+  const { text, idempotencyKey, call }: TellRequest & { call?: StartRequest } = request;
   const sent = await runs.send(principal, runId, {
     id: newId("msg"),
     // In the form in which they are read back, so that a repeated message is the same.
@@ -92,7 +90,7 @@ export async function tell(
       return { ok: false, code: "ended", message: `Run ${runId} has already ended (${status}). ${next}` };
     }
   }
-}
+};
 
 export const SHUTTING_DOWN: StartOutcome = {
   ok: false,
@@ -101,11 +99,7 @@ export const SHUTTING_DOWN: StartOutcome = {
 };
 
 /** Stores a new run, or a message to the run at work in the thread. A repeated request finds its run. */
-export async function start(
-  principal: Principal,
-  given: StartRequest,
-  context: RunContext,
-): Promise<StartOutcome> {
+export const start: Implements<"control", "start"> = async (context, principal, given) => {
   // In the form in which it is read back, so that a repeated request is equal.
   const { task, idempotencyKey, goal, ...rest } = supervised(given);
   const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
@@ -122,7 +116,7 @@ export async function start(
     if (told !== undefined) return told;
     // It ended in between: the thread is free.
   }
-}
+};
 
 async function create(
   principal: Principal,
@@ -159,7 +153,7 @@ async function tellInstead(
 ): Promise<StartOutcome | undefined> {
   const { task: text, idempotencyKey } = request;
   const message = { text, ...defined({ idempotencyKey }), call: request };
-  const told = await tell(principal, run.id, message, context);
+  const told = await tell(context, principal, run.id, message);
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
   if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
   return undefined;
