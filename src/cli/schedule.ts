@@ -144,11 +144,7 @@ async function add(
   );
 }
 
-async function edit(
-  { operator }: LocalRuns,
-  before: ScheduleView,
-  { flags }: CommandArguments,
-): Promise<ExitCode> {
+async function edit({ operator }: LocalRuns, before: ScheduleView, { flags }: CommandArguments) {
   const { principal, id } = before;
   const changes = parseChanges(flags, before);
   if (typeof changes === "string") return complain(changes, 2);
@@ -209,11 +205,7 @@ function choiceLines(schedule: Schedule): string[] {
   ];
 }
 
-function list(
-  schedules: readonly ScheduleView[],
-  { flags }: CommandArguments,
-  { dataCommand }: LocalRuns,
-): ExitCode {
+function list(schedules: readonly ScheduleView[], { flags }: CommandArguments, { dataCommand }: LocalRuns) {
   const now = Date.now();
   if (flags["json"] === true)
     return say(...schedules.map((one) => JSON.stringify(scheduleDocument(one, now))));

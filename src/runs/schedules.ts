@@ -113,11 +113,7 @@ function runChoices({ model, limits = {}, goal = [], changes }: Pick<ScheduleReq
 }
 
 /** Earlier choices are not checked again: the operator may have changed the allowed ones since. */
-function refusedChoices(
-  wanted: RunChoices,
-  before: RunChoices,
-  choices: SchedulesContext["choices"],
-): Refused | undefined {
+function refusedChoices(wanted: RunChoices, before: RunChoices, choices: SchedulesContext["choices"]) {
   const [own, earlier] = [runChoices(wanted), runChoices(before)];
   if (isDeepStrictEqual(own, {}) || isDeepStrictEqual(own, earlier)) return undefined;
   const problem = choiceProblem(own, forSchedules(choices()));

@@ -60,12 +60,7 @@ async function firstExisting(
 }
 
 /** The path with each name below `from` that does not exist replaced by the one spelt nearly the same. */
-async function corrected(
-  path: string,
-  backend: Backend,
-  signal: AbortSignal,
-  from = "/",
-): Promise<string | undefined> {
+async function corrected(path: string, backend: Backend, signal: AbortSignal, from = "/") {
   let at = from;
   for (const wanted of path.slice(withSlash(from).length).split("/")) {
     const { files = [] } = await backend.ls(at, { signal });

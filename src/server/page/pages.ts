@@ -235,10 +235,7 @@ export class Pages {
   }
 
   /** Returns undefined if the part is unknown. */
-  async #part(
-    { session, url: { searchParams: query }, runId, action }: Asked,
-    context: ScreenContext,
-  ): Promise<Screen | undefined> {
+  async #part({ session, url: { searchParams: query }, runId, action }: Asked, context: ScreenContext) {
     if (runId === undefined) return undefined;
     // Results of calls and unchanged lines are of files that the run may only have read.
     if (isShared(session) && action !== "/call") return undefined;
