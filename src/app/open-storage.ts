@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
-import type { SharedStorage, Storage } from "../storage/storage.ts";
+import type { Storage } from "../storage/storage.ts";
 import { largeValuesOf } from "./settings.ts";
 
 export interface StorageSettings {
@@ -22,10 +22,7 @@ export async function openStorage(settings: StorageSettings): Promise<Storage> {
   return openSqlite(dataDir, settings.logger);
 }
 
-export async function openSharedStorage(
-  url: string,
-  { config, env, logger }: StorageSettings,
-): Promise<SharedStorage> {
+export async function openSharedStorage(url: string, { config, env, logger }: StorageSettings) {
   const { storageSchema: schema, storageConnections: connections, storageRole: role } = config;
   // For keys, log-ins and the address of the page. A failure is reported by whoever writes there.
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 }).catch(() => {});

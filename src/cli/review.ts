@@ -85,12 +85,7 @@ const openReview = (view: RunView): OpenQuestion | undefined =>
  * Applies all parts without conflicts, or those named by flags, of a change that was shown here. A run that waits for
  * it continues. `word`: the run as named on the command line.
  */
-export async function applyRun(
-  local: LocalRuns,
-  runId: string,
-  flags: FlagValues,
-  word = runId,
-): Promise<ExitCode> {
+export async function applyRun(local: LocalRuns, runId: string, flags: FlagValues, word = runId) {
   const { runs } = local;
   const view = await runs.read.view(runId);
   if (view === undefined) return unknownRun(local, runId);

@@ -197,7 +197,7 @@ export interface JournalPage {
 type Page = { limit: number; before?: string | undefined };
 
 /** Queries that a holder makes as they are. A run of another principal looks like one that does not exist. */
-interface HolderQueries {
+export interface HolderQueries {
   /** Newest first. */
   list(principal: Principal, page: Page): Promise<RunHead[]>;
   /** Lists the runs that match the filter, with the facts that a list shows. */

@@ -8,7 +8,7 @@ import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
 import type {
   GivenAnswer,
-  RunQueries,
+  HolderQueries,
   RunRepository,
   SignedAnswer,
   StartRequest,
@@ -147,19 +147,7 @@ type WithoutPrincipal<Group> = {
 /** Everything that a principal may do with runs, for one holder. `scopes.ts` has the scopes that each method needs. */
 export interface PrincipalRuns {
   /** Looks at runs. A run of another principal looks exactly like one that does not exist. */
-  readonly read: WithoutPrincipal<
-    Pick<
-      RunQueries,
-      | "list"
-      | "summaries"
-      | "counts"
-      | "pending"
-      | "countPending"
-      | "children"
-      | "modelCalls"
-      | "recentEvents"
-    >
-  > & {
+  readonly read: WithoutPrincipal<HolderQueries> & {
     view(runId: string): Promise<RunView | undefined>;
     /** Events with `seq > after`, oldest first, at most `limit`. Returns `undefined` if there is no such run. */
     events(runId: string, options?: { after?: number; limit?: number }): Promise<RunEvent[] | undefined>;

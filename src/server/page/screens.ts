@@ -38,11 +38,7 @@ import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
  */
 const MAX = { listed: 50, pending: 50, views: 20, task: 200, open: 50, ends: 20, steps: 200, activity: 100 };
 
-export async function homeScreen(
-  context: ScreenContext,
-  query: URLSearchParams,
-  refused?: Refused,
-): Promise<Picture> {
+export async function homeScreen(context: ScreenContext, query: URLSearchParams, refused?: Refused) {
   const { runs, session, settings, folderOf } = context;
   const filter = readFilter(query);
   const before = query.get("before");

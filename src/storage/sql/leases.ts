@@ -266,10 +266,7 @@ export function fairest<Waits extends Turn>(
 }
 
 /** Turns until each waiting run gets its own, by id, in the order of `fairest` while no run ends. */
-export function turnsOf(
-  waiting: readonly Waiting[],
-  active: ReadonlyMap<string, number>,
-): Map<string, number> {
+export function turnsOf(waiting: readonly Waiting[], active: ReadonlyMap<string, number>) {
   const loads = new Map(active);
   const turns = waiting.map((run) => {
     const load = loads.get(run.principal) ?? 0;
