@@ -18,12 +18,12 @@ import {
   skipText,
   timeIn,
 } from "../server/views/schedule-words.ts";
-import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
+import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { ALL, SHORT_ID } from "./runs.ts";
-import { CHOICE_FLAGS, readChoices } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
+import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";
 
 const ACTS: Readonly<
   Record<string, (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>>
@@ -257,3 +257,39 @@ function shownLines(schedule: ScheduleView): string[] {
 }
 
 const shown = (name: string): string => oneLine(showControl(name), 80);
+
+/** Flags of the limits, which the configuration has too. Here they are for the runs of one schedule. */
+const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits])[] = [
+  ["limits-cost-usd", "costUsd"],
+  ["limits-tokens", "tokens"],
+  ["limits-model-calls", "modelCalls"],
+  ["limits-tool-calls", "toolCalls"],
+  ["limits-work-time", "workTime"],
+];
+
+const CHOICE_FLAGS: readonly string[] = ["model", ...LIMITS.map(([name]) => name), "goal", "changes"];
+
+const CHANGES: readonly Changes[] = ["direct", "propose"];
+
+/** Reads the choices from flags, besides the limits that a schedule has. Returns the problem with one as text. */
+function readChoices(flags: FlagValues, { limits: before }: RunChoices = {}): RunChoices | string {
+  const { model, goal } = flags;
+  const changes = CHANGES.find((way) => way === flags["changes"]);
+  if (changes === undefined && flags["changes"] !== undefined)
+    return `--changes must be ${CHANGES.join(" or ")}.`;
+  const given = LIMITS.filter(([flag]) => flags[flag] !== undefined);
+  const limits = Object.fromEntries(
+    given.map(([flag, limit]) => [limit, Number(textOf(flags[flag])?.trim() || Number.NaN)]),
+  );
+  const isGiven = { model: model !== undefined, limits: given.length > 0, goal: goal !== undefined };
+  for (const name of ["model", "limits", "goal"] as const) {
+    if (isGiven[name] && flags[`no-${name}`] === true)
+      return `Give ${name === "limits" ? `--${given[0]?.[0]}` : `--${name}`} or --no-${name}, not both.`;
+  }
+  return defined({
+    model: flags["no-model"] === true ? "" : textOf(model),
+    limits: flags["no-limits"] === true ? {} : isGiven.limits ? { ...before, ...limits } : undefined,
+    changes,
+    goal: flags["no-goal"] === true ? [] : textsOf(goal),
+  });
+}

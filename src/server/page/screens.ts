@@ -29,8 +29,16 @@ import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import { changedFiles, changesOfRun } from "./file-changes.ts";
 import { proposedScreen } from "./proposed.ts";
-import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } from "./screen-context.ts";
+import {
+  type Picture,
+  type ScreenContext,
+  headOf,
+  livePicture,
+  readinessFor,
+  waitingFor,
+} from "./screen-context.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
+import { renderAccess } from "../views/room/access.ts";
 
 /**
  * `views`: open runs whose agents and activity are read. `task`: characters of a task in an address. `open`: runs of
@@ -268,4 +276,13 @@ function tabOf(view: RunView): Tab {
   if (isFinal(view.run.status)) return "answer";
   const { states, waiting } = standingOf(view);
   return waiting > 0 && !states.includes(WORKING) ? "review" : "work";
+}
+
+export async function accessScreen(context: ScreenContext): Promise<Picture> {
+  const { runs, session, sharing } = context;
+  const [all, waiting] = await Promise.all([runs.access.list(), waitingFor(context)]);
+  // The operator of the server may also revoke links that no longer work.
+  const working = session.isLoggedIn && sharing ? await sharing.working(all) : all;
+  const about = { title: "Links and subscriptions", place: "access", waiting } as const;
+  return livePicture(context, about, () => renderAccess(session, working));
 }
