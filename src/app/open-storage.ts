@@ -1,17 +1,14 @@
 /** Opens the storage that the configuration names. */
 import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/schema.ts";
-import type { Logger } from "../core/logger.ts";
 import type { Storage } from "../storage/storage.ts";
-import { largeValuesOf } from "./settings.ts";
+import { type RunSettings, largeValuesOf } from "./settings.ts";
 
-export interface StorageSettings {
+export interface StorageSettings extends Pick<RunSettings, "env" | "logger"> {
   config: Pick<
     Config,
     "dataDir" | "storage" | "storageSchema" | "storageConnections" | "storageS3" | "storageRole"
   >;
-  env: Readonly<Record<string, string | undefined>>;
-  logger: Logger;
 }
 
 /** Files of the data directory, unless a Postgres is configured. */

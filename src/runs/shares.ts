@@ -19,8 +19,9 @@ export interface Access {
   kind: "link" | "subscription";
   id: string;
   principal: Principal;
-  /** The run, and the text that stands for it. Absent: all runs of the principal. */
+  /** Absent: all runs of the principal. */
   runId?: string;
+  /** The text that stands for the run. */
   name?: string;
   /** Absent in rows of an older version. */
   createdAt?: number;
@@ -30,7 +31,7 @@ export interface Access {
   /** The events of a subscription, and the address that they are sent to. */
   type?: string;
   url?: string;
-  /** Identifies the token that made the link; absent if none did. */
+  /** Identifies the token that made it; absent if none did. */
   credential?: string;
 }
 
