@@ -76,11 +76,7 @@ async function corrected(path: string, backend: Backend, signal: AbortSignal, fr
  * Runs the work of a call. However an abort shows (before, as an error result, as an exception), the answer
  * is the same; work that finished all the same keeps its result, because its effect is real.
  */
-export async function cancellable(
-  tool: string,
-  signal: AbortSignal,
-  work: () => Promise<ToolResult>,
-): Promise<ToolResult> {
+export async function cancellable(tool: string, signal: AbortSignal, work: () => Promise<ToolResult>) {
   if (signal.aborted) return cancelled(tool);
   try {
     const result = await work();
