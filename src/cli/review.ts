@@ -17,18 +17,13 @@ import { terminalAsker } from "./terminal/asker.ts";
 import { textBody } from "./terminal/body.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { changeLines } from "./terminal/proposed.ts";
-import { colorsFor, columnsOf } from "./terminal/text.ts";
+import { outputStyle } from "./terminal/text.ts";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { parsedJson } from "../core/unknown.ts";
 
 const NOTHING = "Nothing of this run is left to apply.";
-
-const styleHere = () => ({
-  colors: colorsFor(process.stdout, process.env),
-  width: columnsOf(process.stdout),
-});
 
 /** Shows every file with its places and conflicts. With --file: all of some files, however long. */
 export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
@@ -51,9 +46,9 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
         `The change has no file ${displayName(path)}. ${local.runsCommand("review", runId)} shows it.`,
       );
     const text = displayDiff(found.places.map(({ diff }) => diff).join("\n"));
-    say("", displayName(path), ...textBody(text, styleHere()));
+    say("", displayName(path), ...textBody(text, outputStyle()));
   }
-  if (paths === undefined) say(...changeLines(change, styleHere()));
+  if (paths === undefined) say(...changeLines(change, outputStyle()));
   await noteShown(local, runId, change, paths);
   return isOpen ? say("", ...nextCommands(local, view, change, paths)) : 0;
 }
@@ -157,7 +152,7 @@ async function confirms(
   problem: string,
 ): Promise<boolean> {
   if (!hasTerminal()) return complain(problem) < 1;
-  const style = styleHere();
+  const style = outputStyle();
   const asker = terminalAsker(style.colors, new Keyboard(), () => local.interrupt.abort());
   say(...changeLines(change, style), "");
   await noteShown(local, runId, change);

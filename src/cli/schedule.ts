@@ -22,7 +22,7 @@ import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command
 import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { ALL, SHORT_ID } from "./runs.ts";
-import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
+import { fit, localTime, outputStyle } from "./terminal/text.ts";
 import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";
 
 const ACTS: Readonly<
@@ -213,9 +213,7 @@ function list(schedules: readonly ScheduleView[], { flags }: CommandArguments, {
     return say(
       `There are no schedules here. ${dataCommand("schedule", "add", "--help")} shows how to add one.`,
     );
-  const colors = colorsFor(process.stdout, process.env);
-  // A pipe gets ids and names in full.
-  const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
+  const { colors, rowWidth: width } = outputStyle();
   for (const one of schedules) {
     const id = width === Infinity ? one.id : one.id.slice(0, SHORT_ID);
     const of = flags[ALL] === true ? `${oneLine(showControl(one.principal), 24).padEnd(12)}  ` : "";
@@ -232,7 +230,7 @@ function list(schedules: readonly ScheduleView[], { flags }: CommandArguments, {
 
 function shownLines(schedule: ScheduleView): string[] {
   const { name, task, timeZone, catchUp, catchUpLimit, overlap, runs, skips, id } = schedule;
-  const colors = colorsFor(process.stdout, process.env);
+  const { colors } = outputStyle();
   const limit = catchUp === "all" ? ` At most ${catchUpLimit}.` : "";
   const isPaused = schedule.pausedAt !== undefined;
   return [

@@ -12,6 +12,7 @@ import type {
   WriteResult,
 } from "../backend.ts";
 import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
+import texts from "../errors.json" with { type: "json" };
 import { type BackendFailure, type FailureAt, errors } from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import type { FilesystemPath, PathForm } from "./jail.ts";
@@ -21,18 +22,7 @@ import { deleteEntry, editPath, entryRefusal, putPath, readPath, readWholePath }
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 
-const IO_REASONS: Readonly<Record<string, string>> = {
-  ENOSPC: "no space left on the device",
-  EDQUOT: "the disk quota is used up",
-  EMFILE: "too many files are open; try again",
-  ENFILE: "too many files are open; try again",
-  ENAMETOOLONG: "the name is too long",
-  EBUSY: "it changed while it was opened; try again",
-  ENOTEMPTY: "files were added to it during the call; try again",
-  EALIAS: "Windows reads this name as something else; choose another one",
-  ENOROOT: "the root directory no longer exists; create it again",
-  EIO: "the device reports an input/output error",
-};
+const IO_REASONS: Readonly<Record<string, string>> = texts.ofSystem;
 
 const FAILURES: Readonly<Record<string, FailureAt>> = {
   EACCES: errors.permissionDenied,
