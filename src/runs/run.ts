@@ -8,6 +8,9 @@ import type { GoalView } from "./goal.ts";
 
 export type { AgentPath, SamplingReply, TokenUsage } from "../agent/agent.ts";
 
+/** What was done; or the stable reason why it was not, with words for people. */
+export type OrRefused<Done, Code> = ({ ok: true } & Done) | { ok: false; code: Code; message: string };
+
 export type FinalStatus = "completed" | "failed" | "cancelled";
 /** Statuses of a run that is not over. `input_required`: it waits for an approval, or for a client's model. */
 export type OpenStatus = "working" | "input_required";

@@ -1,7 +1,7 @@
 /** Links with which others look at one run, until they expire or are taken back. */
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
-import { type Principal, noRun } from "./run.ts";
+import { type OrRefused, type Principal, noRun } from "./run.ts";
 
 /** The token that something is made with, which ends with it. */
 export interface MadeWith {
@@ -44,9 +44,7 @@ export interface SharedRun extends Pick<Access, "id" | "principal" | "expiresAt"
 /** Most links to one run at a time. */
 export const MAX_SHARES = 20;
 
-export type ShareOutcome =
-  | { ok: true; share: SharedRun }
-  | { ok: false; code: "not_found" | "too_many"; message: string };
+export type ShareOutcome = OrRefused<{ share: SharedRun }, "not_found" | "too_many">;
 
 /** Storage of shares. An expired one looks like one that does not exist. */
 export interface ShareRows {

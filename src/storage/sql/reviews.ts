@@ -10,14 +10,12 @@ import * as messages from "./messages.ts";
 import { type RequestRow, type RunRow, toRequest } from "./rows.ts";
 import { type Engine, type Steps, type StepsFor, all, change, first } from "./steps.ts";
 
-interface ReviewsContext {
-  engine: Engine;
-  runId: string;
-  write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>;
-}
-
 /** The port of `runs/ports.ts` over an engine. */
-export const storedReviews = ({ engine, runId, write }: ReviewsContext): RunReviews => ({
+export const storedReviews = (
+  engine: Engine,
+  runId: string,
+  write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>,
+): RunReviews => ({
   answered: () =>
     engine.read(function* () {
       const row = yield* first<RequestRow>(

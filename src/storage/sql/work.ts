@@ -246,10 +246,8 @@ export class StoredWork implements WorkLog {
     return outcome;
   };
 
-  reviews: WorkLog["reviews"] = (lease) => {
-    const engine = this.#engine.of(lease.principal);
-    return storedReviews({ engine, runId: lease.runId, write: (work) => this.#write(lease, work) });
-  };
+  reviews: WorkLog["reviews"] = (lease) =>
+    storedReviews(this.#engine.of(lease.principal), lease.runId, (work) => this.#write(lease, work));
 
   children: WorkLog["children"] = (lease, clock, newThreadId) =>
     storedChildren(lease, {
