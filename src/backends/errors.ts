@@ -5,7 +5,7 @@ import table from "./errors.json" with { type: "json" };
 
 /**
  * Every way a file operation fails: one function, one code and one text per fact. `errors.json` has those whose text
- * names at most one thing, and explanations of the codes of systems and of Postgres.
+ * names at most one thing, and what error codes mean.
  *
  * A text names at most one path, the one of the call, before any other variable part, so that a mount can put its
  * prefix back. No text has a host path or a stack.

@@ -43,7 +43,7 @@ export interface GoalView {
   criteria: readonly string[];
   /** The newest round; absent before the first. */
   judged?: GoalJudged;
-  /** How far it is, or how it ended; absent before the first round. */
+  /** Its newest round in words, or its end; absent before the first round. */
   line?: string;
 }
 

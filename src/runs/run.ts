@@ -8,7 +8,7 @@ import type { GoalView } from "./goal.ts";
 
 export type { AgentPath, SamplingReply, TokenUsage } from "../agent/agent.ts";
 
-/** What was done; or the stable reason why it was not, with words for people. */
+/** Result of a demand; or a stable reason for its refusal, with words for people. */
 export type OrRefused<Done, Code> = ({ ok: true } & Done) | { ok: false; code: Code; message: string };
 
 export type FinalStatus = "completed" | "failed" | "cancelled";
