@@ -1,5 +1,5 @@
 import type { GrepOptions } from "../src/backends/backend.ts";
-import * as errors from "../src/backends/errors.ts";
+import { errors } from "../src/backends/errors.ts";
 import {
   type Bench,
   KOREAN,

@@ -1,5 +1,5 @@
 /** Behaviour of every backend when files are written, whatever their names. */
-import * as errors from "../src/backends/errors.ts";
+import { errors } from "../src/backends/errors.ts";
 import {
   type Bench,
   KOREAN_BYTES,

@@ -17,6 +17,10 @@ export async function resolve(specifier, context, next) {
 }
 
 export async function load(url, context, next) {
+  if (url.endsWith(".sql")) {
+    const text = await readFile(fileURLToPath(url), "utf8");
+    return { format: "module", source: `export default ${JSON.stringify(text)};`, shortCircuit: true };
+  }
   if (TEXT.test(url)) return { format: "module", source: 'export default "";', shortCircuit: true };
   if (url.endsWith(".json") && context.importAttributes?.type !== "json")
     return {

@@ -9,16 +9,19 @@ import { NO_LENDER } from "../runs/client-model.ts";
 import { type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
 import { copiesFolder, originalOf, rulesOf } from "./owned-places.ts";
-import type { RunService } from "../runs/service.ts";
+import type { RunService, Readiness } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Agents } from "./agents.ts";
-import { startRefusal } from "./preflight.ts";
 import { retentionOf } from "./lifecycle.ts";
 import { openStorage } from "./open-storage.ts";
 import { startChoices } from "./start-choices.ts";
 import { withStoredKeys } from "./stored-keys.ts";
 import { type RunSettings, environmentOf, hasOtherFolder } from "./settings.ts";
+import { folderProblem } from "../config/paths.ts";
+import { PROGRAM } from "../config/program.ts";
+import { promptFileProblem } from "./instructions.ts";
+import { otherModelProblem } from "./models.ts";
 
 /**
  * Opens storage and connects model, agent and runs. Closing the service parks the runs at work, then closes all
@@ -169,3 +172,25 @@ const OUTDATED = {
   message:
     "No run was started: a newer version of this program has updated the data directory since this server was started. Restart the server; all runs are kept, and continue in the newer version.",
 } as const;
+
+/** Finds the first reason why no run can be started now. */
+async function startRefusal(settings: RunSettings, choice: ModelChoice): Promise<Readiness["refusal"]> {
+  const { workspace } = settings.config;
+  if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
+  if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
+  const message = choice.ok ? otherModelProblem(settings.config, settings) : choice.message;
+  if (message !== undefined) {
+    const [key] = choice.ok ? [] : (choice.keys ?? []);
+    const remedy = key === undefined ? {} : { remedy: `${PROGRAM} keys set ${key}` };
+    return { code: "model_not_configured", message, ...remedy };
+  }
+  const problem = await promptFileProblem(settings.config);
+  return problem === undefined
+    ? undefined
+    : { code: "configuration_invalid", message: `No run was started. ${problem}` };
+}
+
+const SET_WORKSPACE =
+  'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';
+const NO_WORKSPACE = `No run was started: the server has no workspace, the folder the agent works in. ${SET_WORKSPACE}`;
+const WORKSPACE_GONE = `No run was started: the workspace folder no longer exists or cannot be opened. Restore it, or choose another. ${SET_WORKSPACE}`;

@@ -1,17 +1,14 @@
 /** Opens the storage that the configuration names. */
 import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/schema.ts";
-import type { Logger } from "../core/logger.ts";
-import type { SharedStorage, Storage } from "../storage/storage.ts";
-import { largeValuesOf } from "./settings.ts";
+import type { Storage } from "../storage/storage.ts";
+import { type RunSettings, largeValuesOf } from "./settings.ts";
 
-export interface StorageSettings {
+export interface StorageSettings extends Pick<RunSettings, "env" | "logger"> {
   config: Pick<
     Config,
     "dataDir" | "storage" | "storageSchema" | "storageConnections" | "storageS3" | "storageRole"
   >;
-  env: Readonly<Record<string, string | undefined>>;
-  logger: Logger;
 }
 
 /** Files of the data directory, unless a Postgres is configured. */
@@ -22,10 +19,7 @@ export async function openStorage(settings: StorageSettings): Promise<Storage> {
   return openSqlite(dataDir, settings.logger);
 }
 
-export async function openSharedStorage(
-  url: string,
-  { config, env, logger }: StorageSettings,
-): Promise<SharedStorage> {
+export async function openSharedStorage(url: string, { config, env, logger }: StorageSettings) {
   const { storageSchema: schema, storageConnections: connections, storageRole: role } = config;
   // For keys, log-ins and the address of the page. A failure is reported by whoever writes there.
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 }).catch(() => {});

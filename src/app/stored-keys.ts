@@ -8,7 +8,7 @@ export interface FoundKeys {
   /** The environment, and in it the keys that the keychain has. */
   env: Environment;
   /** Variables whose values are from the keychain. */
-  found: string[];
+  found: readonly string[];
   /** Why the keychain could not be asked. */
   problem?: string;
 }

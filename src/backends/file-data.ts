@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { defined } from "../core/defined.ts";
 import type { Backend, EditOptions, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
 import { type FileText, type TextEncoding, encodeText, findUnencodable, readFileText } from "./encoding.ts";
-import * as errors from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 import {
   decodeBase64,
   DEFAULT_BINARY_TYPE,
@@ -20,7 +20,7 @@ type FileContent =
   | ({ kind: "text"; mimeType: string } & FileText)
   | { kind: "binary"; bytes: Uint8Array; mimeType: string };
 
-export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & errors.BackendFailure);
+export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & BackendFailure);
 
 /**
  * Decides whether bytes are text. They are binary by the type of the name or by a NUL in them, which text in UTF-16
@@ -41,7 +41,7 @@ export function bytesToWrite(
   path: string,
   content: string,
   encoding: TextEncoding = "utf-8",
-): { ok: true; bytes: Uint8Array } | ({ ok: false } & errors.BackendFailure) {
+): { ok: true; bytes: Uint8Array } | ({ ok: false } & BackendFailure) {
   const mimeType = mimeTypeOf(path);
   const refused = isTextType(mimeType) ? textRefusal(path, { encoding }, content) : undefined;
   if (refused !== undefined) return { ok: false, ...refused };
@@ -54,7 +54,7 @@ export function textRefusal(
   path: string,
   { encoding, doubt }: Omit<FileText, "text">,
   text: string,
-): errors.BackendFailure | undefined {
+): BackendFailure | undefined {
   if (doubt !== undefined) return errors.uncertainEncoding(path, encoding, doubt);
   const missing = findUnencodable(text, encoding);
   return missing === undefined ? undefined : errors.notInEncoding(path, missing, encoding);
@@ -97,7 +97,7 @@ export async function readText(
   backend: Backend,
   path: string,
   maxBytes: number,
-): Promise<{ text: string } | ({ text?: undefined } & errors.BackendFailure)> {
+): Promise<{ text: string } | ({ text?: undefined } & BackendFailure)> {
   const { files = [] } = await backend.ls(path);
   const size = files.find((entry) => entry.path === path)?.size ?? 0;
   if (size > maxBytes) return errors.tooLargeToLoad(path, size, maxBytes);
@@ -185,7 +185,7 @@ export interface ContentEdit extends Pick<EditOptions, "expectedVersion" | "onCh
 
 export type EditedContent =
   | { ok: true; bytes: Uint8Array; occurrences: number }
-  | ({ ok: false } & errors.BackendFailure);
+  | ({ ok: false } & BackendFailure);
 
 /** Applies an edit to the content of a file, in one way for every backend. */
 export function editContent(path: string, known: ContentResult, edit: ContentEdit): EditedContent {

@@ -19,7 +19,7 @@ import {
   loadedBy,
   storedBy,
 } from "./checked-backend.ts";
-import * as errors from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 import { type FileFormat, editFileData, toFileInfo, toFileData, contentVersion } from "./file-data.ts";
 import { parentPaths, validatePath } from "./paths.ts";
 import type { SearchFile, SearchableContent } from "./search.ts";
@@ -182,7 +182,7 @@ const STORE_OPERATIONS: Operations<StorePath> = {
 const change = (
   { path, store, clock = systemClock, fileFormat }: StorePath,
   options: CallOptions,
-  plan: (old: FileData | undefined) => { bytes: Uint8Array } | errors.BackendFailure,
+  plan: (old: FileData | undefined) => { bytes: Uint8Array } | BackendFailure,
   whatever?: "any",
 ): Promise<WriteResult> =>
   lockedFile(store, path, async (): Promise<WriteResult> => {
@@ -211,10 +211,7 @@ export class FileStoreBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities>;
 
   /** `store` may be a function, which is called for each operation and returns the store or a failure. */
-  constructor(
-    store: FileStore | (() => FileStore | errors.BackendFailure),
-    options: FileStoreBackendOptions = {},
-  ) {
+  constructor(store: FileStore | (() => FileStore | BackendFailure), options: FileStoreBackendOptions = {}) {
     super(STORE_OPERATIONS, (given) => {
       const valid = validatePath(given);
       if (!valid.ok) return valid;

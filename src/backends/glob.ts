@@ -1,4 +1,4 @@
-import { type BackendFailure, climbingGlob, invalidGlob } from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 
 /** One element of a pattern segment. */
 export type GlobToken =
@@ -267,7 +267,7 @@ export function compileGlob(
   const negated = pattern.startsWith("!");
   const body = negated ? pattern.slice(1) : pattern;
   const written = options.fromRoot === true && body.startsWith("/") ? body.slice(1) : body;
-  if (written.startsWith("~")) return { ok: false, ...climbingGlob(pattern) };
+  if (written.startsWith("~")) return { ok: false, ...errors.climbingGlob(pattern) };
   let alternatives: Segment[][];
   try {
     alternatives = parseGlob(written).map((tokens) => {
@@ -279,14 +279,14 @@ export function compileGlob(
       return segments.map(toSegment);
     });
   } catch (thrown) {
-    if (thrown instanceof GlobSyntaxError) return { ok: false, ...invalidGlob(thrown.message) };
+    if (thrown instanceof GlobSyntaxError) return { ok: false, ...errors.invalidGlob(thrown.message) };
     throw thrown;
   }
   for (const segments of alternatives) {
     const literals = segments.map((segment) => (segment.globstar ? undefined : segment.literal));
-    if (literals.includes("..")) return { ok: false, ...climbingGlob(pattern) };
+    if (literals.includes("..")) return { ok: false, ...errors.climbingGlob(pattern) };
     if (options.fromRoot !== true && segments.length > 1 && literals[0] === "")
-      return { ok: false, ...invalidGlob(`'${pattern}' is absolute; give the directory as path`) };
+      return { ok: false, ...errors.invalidGlob(`'${pattern}' is absolute; give the directory as path`) };
   }
   const anyDepth = options.nameAtAnyDepth === true;
   const prepared = alternatives.map((segments): Segment[] =>

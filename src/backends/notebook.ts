@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { type Node, type ParseError, findNodeAtLocation, getNodeValue, parseTree } from "jsonc-parser";
 import { z } from "zod";
 import { headOf, trimEndOf } from "../core/text.ts";
-import { type BackendFailure, changedOutputs, textBeforeCells } from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 import { terminalText } from "./terminal-screen.ts";
 import { type TextEdit, editText } from "./text-edit.ts";
 
@@ -63,7 +63,7 @@ export function editFileText(
   const edited = editText(renderNotebook(notebook), oldString, newString, replaceAll);
   if (edited.ok) {
     const cells = writtenCells(edited.text);
-    if (cells === undefined) return { ok: false, ...textBeforeCells() };
+    if (cells === undefined) return { ok: false, ...errors.textBeforeCells() };
     const changed = withCells(notebook, cells);
     return changed.ok ? { ...changed, occurrences: edited.occurrences } : changed;
   }
@@ -175,7 +175,7 @@ function withCells(
     used.add(number);
     const piece =
       old === undefined ? newCell(cell, pieces.length, style) : changedCell(notebook, old, cell, style);
-    if (piece === undefined) return { ok: false, ...changedOutputs(cell.number ?? 0) };
+    if (piece === undefined) return { ok: false, ...errors.changedOutputs(cell.number ?? 0) };
     pieces.push({ number: old === undefined ? -1 : number, piece });
   }
   // Cells that stay neighbours keep the text between them.

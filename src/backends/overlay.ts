@@ -2,7 +2,7 @@ import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { readOptions } from "../core/options.ts";
 import type * as port from "./backend.ts";
 import { CheckedBackend, FILES_ONLY, type Located, type Operations, storedBy } from "./checked-backend.ts";
-import * as errors from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 import { editFileData, readFileData, toFileData, contentVersion } from "./file-data.ts";
 import { parentPaths, validatePath, withoutSlash } from "./paths.ts";
 import { bindRuntime, checkBackend, obtainBackend } from "./runtime.ts";
@@ -85,7 +85,7 @@ function mergeFiles(base: port.GlobResult, own: port.GlobResult, changes: Overla
 }
 
 /** The failure for a path that is deleted in the base; undefined for any other path. */
-function hiddenFile(path: string, changes: OverlayChanges): errors.BackendFailure | undefined {
+function hiddenFile(path: string, changes: OverlayChanges): BackendFailure | undefined {
   if (!changes.hidesBase(path)) return undefined;
   return changes.hasBelow(path) ? errors.isDirectory(path) : errors.fileNotFound(path);
 }
@@ -250,7 +250,7 @@ export class OverlayBackend extends CheckedBackend {
     return new OverlayBackend(this.#source, { clock: this.#clock }, runtime);
   }
 
-  #locate(given: string): OverlayPath | errors.BackendFailure {
+  #locate(given: string): OverlayPath | BackendFailure {
     const valid = validatePath(given);
     if (!valid.ok) return valid;
     if (isReserved(valid.path)) return errors.reservedName(valid.path);

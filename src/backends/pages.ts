@@ -10,7 +10,7 @@ import {
   detectEncoding,
   isOlder,
 } from "./encoding.ts";
-import { lineTooLong, offsetPastEnd, unknownEncoding } from "./errors.ts";
+import { errors } from "./errors.ts";
 import { hasNul } from "./mime.ts";
 
 const DEFAULT_READ_LIMIT = 2000;
@@ -40,7 +40,7 @@ function pageResult(
 ): ReadResult {
   const { offset } = request;
   if (page.totalLines !== undefined && offset > 0 && offset >= page.totalLines)
-    return offsetPastEnd(offset, page.totalLines);
+    return errors.offsetPastEnd(offset, page.totalLines);
   const endLine = offset + page.lines;
   return {
     content: page.content,
@@ -65,7 +65,7 @@ export function readTextPage(path: string, text: string, request: PageRequest): 
       end = next;
       lines += 1;
     } else if (wanted && lines === 0) {
-      return lineTooLong(path, line + 1, MAX_PAGE_SIZE);
+      return errors.lineTooLong(path, line + 1, MAX_PAGE_SIZE);
     }
     at = next;
   }
@@ -146,14 +146,14 @@ export async function readFilePage(
       const read = inUtf8(bytes);
       if (read.length > 0) scanner.add(read);
     } catch {
-      return unknownEncoding(path);
+      return errors.unknownEncoding(path);
     }
     if (bytesRead === 0) scanner.end();
     if (scanner.isDone) break;
   }
-  if (scanner.tooLongLine !== undefined) return lineTooLong(path, scanner.tooLongLine, MAX_PAGE_SIZE);
+  if (scanner.tooLongLine !== undefined) return errors.lineTooLong(path, scanner.tooLongLine, MAX_PAGE_SIZE);
   const content = decodeText(scanner.page(), "utf-8");
-  if (content === undefined) return unknownEncoding(path);
+  if (content === undefined) return errors.unknownEncoding(path);
   const { lines, totalLines, more } = scanner;
   return pageResult(request, { content, lines, more, ...defined({ totalLines }) });
 }

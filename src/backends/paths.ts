@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import * as errors from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 
 /**
  * The rules for virtual paths, all of them. A normalized path starts with `/`, has no empty, `.` or
@@ -7,9 +7,7 @@ import * as errors from "./errors.ts";
  */
 
 /** `directory` is true if the path was written with a trailing slash; `path` itself has none. */
-export type PathResult =
-  | { ok: true; path: string; directory: boolean }
-  | ({ ok: false } & errors.BackendFailure);
+export type PathResult = { ok: true; path: string; directory: boolean } | ({ ok: false } & BackendFailure);
 
 /**
  * Checks and normalizes a path from outside. Idempotent. Decodes no percent signs and folds no Unicode, so the path
@@ -37,7 +35,7 @@ export function validatePath(
   return { ok: true, path: normalized, directory: last === "" || last === "." || kept.length === 0 };
 }
 
-const refusePath = (failure: errors.BackendFailure): PathResult => ({ ok: false, ...failure });
+const refusePath = (failure: BackendFailure): PathResult => ({ ok: false, ...failure });
 
 /** True if a folder may hold the same name written with other characters that look the same. */
 export const hasSpellings = (name: string): boolean => /[^\x21-\x26\x28-\x7e]/.test(name);

@@ -14,7 +14,7 @@ import type {
 import type { Located, Method, Operations } from "./checked-backend.ts";
 import { CheckedBackend, PARALLEL_TRANSFERS, uploadTo } from "./checked-backend.ts";
 import type { SandboxBackend } from "./executor.ts";
-import * as errors from "./errors.ts";
+import { type FailureAt, errors } from "./errors.ts";
 import {
   addPrefix,
   isAtOrBelow,
@@ -51,7 +51,7 @@ const isRuled = (rule: "isHidden" | "isReadOnly" | "isAsked", { rules, named }: 
 const isListed = ({ rules, named }: Judge, place: string): boolean =>
   named.namesOf(place).every((name) => !rules.isHidden(name) || rules.isOnTheWay(name));
 
-const REFUSALS: Partial<Record<Method, errors.FailureAt>> = {
+const REFUSALS: Partial<Record<Method, FailureAt>> = {
   write: errors.writesNotAllowed,
   upload: errors.writesNotAllowed,
   edit: errors.editsNotAllowed,
@@ -59,7 +59,7 @@ const REFUSALS: Partial<Record<Method, errors.FailureAt>> = {
 };
 
 /** The failures for a link whose target is hidden. A missing file has the same, but a file can be made there. */
-const HIDDEN_TARGETS: Partial<Record<Method, errors.FailureAt>> = {
+const HIDDEN_TARGETS: Partial<Record<Method, FailureAt>> = {
   ls: errors.directoryNotFound,
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,

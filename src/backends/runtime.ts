@@ -220,10 +220,7 @@ export function checkBackend(owner: string, source: unknown): void {
 }
 
 /** Like `resolveBackend`. Without a runtime, only a ready backend can be used. */
-export async function obtainBackend(
-  source: BackendSource,
-  runtime: BackendRuntime | undefined,
-): Promise<Backend> {
+export async function obtainBackend(source: BackendSource, runtime: BackendRuntime | undefined) {
   if (runtime !== undefined) return resolveBackend(source, runtime);
   if (typeof source !== "function") return isBindable(source) ? source : adaptBackend(source);
   throw new ConfigurationError(

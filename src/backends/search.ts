@@ -13,7 +13,7 @@ import type {
   WriteOptions,
 } from "./backend.ts";
 import { BYTE_ORDER_MARK } from "./encoding.ts";
-import * as errors from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 import { parseContent, toFileInfo, contentVersion } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, subfolder } from "./paths.ts";
@@ -31,7 +31,7 @@ export type LineMatcher = (line: string) => { start: number; end: number } | und
 
 export type SearchCompilation =
   | { ok: true; matcher: LineMatcher; literal: string | undefined }
-  | ({ ok: false } & errors.BackendFailure);
+  | ({ ok: false } & BackendFailure);
 
 /** Compiles a pattern. `literal` is set if plain substring search suffices. Expressions are RE2, linear in the line. */
 export function compileSearch(pattern: string, options: GrepOptions = {}): SearchCompilation {
@@ -89,7 +89,7 @@ export interface Search {
   options: GrepOptions;
 }
 
-export function fileFilter({ path, glob }: Search): ((file: string) => boolean) | errors.BackendFailure {
+export function fileFilter({ path, glob }: Search): ((file: string) => boolean) | BackendFailure {
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   return (file) => filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
@@ -355,7 +355,7 @@ export function refusedWrite(
   path: string,
   old: FileData | undefined,
   { mode, expectedVersion }: WriteOptions,
-): errors.BackendFailure | undefined {
+): BackendFailure | undefined {
   if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
   const isChanged = expectedVersion !== undefined && expectedVersion !== (old && contentVersion(old));
   return isChanged ? errors.changedSinceRead(path) : undefined;

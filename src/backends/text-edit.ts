@@ -1,9 +1,7 @@
 import { BYTE_ORDER_MARK } from "./encoding.ts";
-import * as errors from "./errors.ts";
+import { type BackendFailure, errors } from "./errors.ts";
 
-export type TextEdit =
-  | { ok: true; text: string; occurrences: number }
-  | ({ ok: false } & errors.BackendFailure);
+export type TextEdit = { ok: true; text: string; occurrences: number } | ({ ok: false } & BackendFailure);
 
 /**
  * Replaces literal text; nothing in either string has a special meaning. Matches do not overlap and are counted in the

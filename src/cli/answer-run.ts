@@ -97,12 +97,7 @@ async function askHere(
 export const howToResume = (local: LocalRuns, run: Run): string =>
   `If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}`;
 
-async function answerAll(
-  local: LocalRuns,
-  run: Run,
-  requests: readonly RunRequest[],
-  flags: FlagValues,
-): Promise<ExitCode> {
+async function answerAll(local: LocalRuns, run: Run, requests: readonly RunRequest[], flags: FlagValues) {
   for (const request of requests) {
     const { id, runId } = request;
     if (request.kind === "review" && flags["decline"] !== true)

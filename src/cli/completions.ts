@@ -87,12 +87,7 @@ const named = (list: readonly (Command | Action)[]): Candidate[] =>
 
 const plain = (words: readonly string[]): Candidate[] => words.map((word) => ({ word }));
 
-async function completeWord(
-  command: Command,
-  before: readonly string[],
-  current: string,
-  runs: FindRuns,
-): Promise<Completion> {
+async function completeWord(command: Command, before: readonly string[], current: string, runs: FindRuns) {
   if (before.includes("--")) return [];
   const flags = flagsOf(command);
   const flagAt = (word: string | undefined): Flag | undefined =>
@@ -144,10 +139,7 @@ function flagsFor(
     }));
 }
 
-async function completeValues(
-  { hint = "", setting }: Flag,
-  placed: (hint: string) => Promise<Completion>,
-): Promise<Completion> {
+async function completeValues({ hint = "", setting }: Flag, placed: (hint: string) => Promise<Completion>) {
   const choices = setting === undefined ? undefined : settingInfo(setting).choices;
   return choices === undefined ? placed(hint) : plain(choices);
 }

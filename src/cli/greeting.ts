@@ -15,10 +15,7 @@ const OTHERS = [
 ] as const;
 
 /** Describes the program, the parts found and missing, and the next command. */
-export async function greeting(
-  host: HostFacts,
-  { columns, colors }: { columns: number; colors: Colors },
-): Promise<string> {
+export async function greeting(host: HostFacts, { columns, colors }: { columns: number; colors: Colors }) {
   const width = Math.min(columns, 100) - 1;
   const facts = await collectFacts(host);
   const isReady = facts.every(({ name, ok }) => ok || name === "Sandbox");

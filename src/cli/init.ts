@@ -149,11 +149,7 @@ async function confirmed(prompt: string, asker: Asker): Promise<boolean> {
   }
 }
 
-function parseChoice<Name extends string>(
-  flag: string,
-  given: unknown,
-  names: readonly Name[],
-): Name | undefined {
+function parseChoice<Name extends string>(flag: string, given: unknown, names: readonly Name[]) {
   if (given === undefined) return undefined;
   const found = names.find((name) => name === given);
   if (found === undefined) throw new Refusal(`${flag} is one of ${names.join(", ")}.`);

@@ -218,11 +218,7 @@ async function installInFile(
   });
 }
 
-async function showCommand(
-  client: CommandClient,
-  settings: Settings,
-  { flags, host }: CommandArguments,
-): Promise<ExitCode> {
+async function showCommand(client: CommandClient, settings: Settings, { flags, host }: CommandArguments) {
   const { launch, env } = settings;
   const word = (text: string): string => shellWord(text, host.platform);
   // The value of a key is not shown: the shell puts it in.

@@ -5,7 +5,7 @@ import { isatty } from "node:tty";
 import { type Command, type ExitCode, parseArguments } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { compileCacheDir, packageVersion } from "../config/paths.ts";
-import type { Connection } from "../handshake/handshake.ts";
+import type { StdioConnection } from "../handshake/handshake.ts";
 import { ConfigurationError, errorMessage } from "../core/errors.ts";
 
 const HOST = { cwd: startFolder(), home: homeFolder(), platform: process.platform, env: process.env };
@@ -15,7 +15,7 @@ process.stdout.on("error", endWithReader);
 process.stderr.on("error", () => undefined);
 
 /** Runs the command of the command line. `connection`: that of a client whose first request was answered before the program was loaded. */
-export async function run(connection?: Connection): Promise<void> {
+export async function run(connection?: StdioConnection): Promise<void> {
   process.exitCode = await main(process.argv.slice(2), connection);
 }
 
@@ -40,7 +40,7 @@ function startFolder(): string {
   }
 }
 
-async function main(argv: readonly string[], connection?: Connection): Promise<ExitCode> {
+async function main(argv: readonly string[], connection?: StdioConnection): Promise<ExitCode> {
   // Lets Node (22.1 and later) keep compiled code between starts. Not in the default place, the shared temporary
   // folder, where another user of the machine could have put something.
   if ("enableCompileCache" in module && typeof module.enableCompileCache === "function")

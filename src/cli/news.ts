@@ -7,7 +7,7 @@ import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
 import { complain, say, unknownAction } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
-import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
+import { fit, outputStyle } from "./terminal/text.ts";
 
 const NAMES = ["list", "retry", "drop"];
 
@@ -44,8 +44,7 @@ async function list({ operator, dataCommand }: LocalRuns, { flags }: CommandArgu
   const found = await operator.outbox.list(500);
   if (flags["json"] === true) return say(...found.map((one) => JSON.stringify(toDocument(one))));
   if (found.length === 0) return say("All messages were delivered.");
-  const colors = colorsFor(process.stdout, process.env);
-  const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
+  const { colors, rowWidth: width } = outputStyle();
   for (const one of found) {
     const { number, target, type, runId, problem = "" } = one;
     const head = `${String(number).padStart(4)}  ${newsState(one).padEnd(24)}  ${target}  ${type}`;

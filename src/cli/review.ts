@@ -13,19 +13,17 @@ import { type ExitCode, textOf, textsOf } from "./command.ts";
 import { howToResume } from "./answer-run.ts";
 import { type LocalRuns, unknownRun } from "./local-runs.ts";
 import { complain, say, sayJson } from "./output.ts";
-import { type Shown, noteShown, shownReviews } from "./shown-reviews.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { textBody } from "./terminal/body.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { changeLines } from "./terminal/proposed.ts";
-import { colorsFor, columnsOf } from "./terminal/text.ts";
+import { outputStyle } from "./terminal/text.ts";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { parsedJson } from "../core/unknown.ts";
 
 const NOTHING = "Nothing of this run is left to apply.";
-
-const styleHere = () => ({
-  colors: colorsFor(process.stdout, process.env),
-  width: columnsOf(process.stdout),
-});
 
 /** Shows every file with its places and conflicts. With --file: all of some files, however long. */
 export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
@@ -48,9 +46,9 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
         `The change has no file ${displayName(path)}. ${local.runsCommand("review", runId)} shows it.`,
       );
     const text = displayDiff(found.places.map(({ diff }) => diff).join("\n"));
-    say("", displayName(path), ...textBody(text, styleHere()));
+    say("", displayName(path), ...textBody(text, outputStyle()));
   }
-  if (paths === undefined) say(...changeLines(change, styleHere()));
+  if (paths === undefined) say(...changeLines(change, outputStyle()));
   await noteShown(local, runId, change, paths);
   return isOpen ? say("", ...nextCommands(local, view, change, paths)) : 0;
 }
@@ -85,12 +83,7 @@ const openReview = (view: RunView): OpenQuestion | undefined =>
  * Applies all parts without conflicts, or those named by flags, of a change that was shown here. A run that waits for
  * it continues. `word`: the run as named on the command line.
  */
-export async function applyRun(
-  local: LocalRuns,
-  runId: string,
-  flags: FlagValues,
-  word = runId,
-): Promise<ExitCode> {
+export async function applyRun(local: LocalRuns, runId: string, flags: FlagValues, word = runId) {
   const { runs } = local;
   const view = await runs.read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
@@ -159,7 +152,7 @@ async function confirms(
   problem: string,
 ): Promise<boolean> {
   if (!hasTerminal()) return complain(problem) < 1;
-  const style = styleHere();
+  const style = outputStyle();
   const asker = terminalAsker(style.colors, new Keyboard(), () => local.interrupt.abort());
   say(...changeLines(change, style), "");
   await noteShown(local, runId, change);
@@ -210,4 +203,47 @@ export async function discardRun({ runs }: LocalRuns, runId: string): Promise<Ex
   const outcome = await runs.changes.discard(runId);
   if (!outcome.ok) return complain(outcome.message);
   return say(`Deleted the copy of run ${runId}, and what was not applied.`);
+}
+
+const Versions = z.record(z.string(), z.string());
+const Shown = z.object({
+  run: z.string(),
+  digest: z.string(),
+  /** Versions of its files, by path. */
+  versions: Versions,
+  /** Those of files that were shown to their end by themselves. */
+  read: Versions,
+});
+type Shown = z.output<typeof Shown>;
+
+const FILE = "shown-reviews.json";
+
+/** The newest first. A file that cannot be read is none. */
+async function shownReviews({ config }: LocalRuns): Promise<Shown[]> {
+  const text = await readFile(join(config.dataDir, FILE), "utf8").catch(() => "");
+  return z.array(Shown).safeParse(parsedJson(text)).data ?? [];
+}
+
+/** Notes that a change was shown: all of it, or some of its files to their end. */
+async function noteShown(
+  local: LocalRuns,
+  run: string,
+  change: ProposedChange,
+  paths?: readonly string[],
+): Promise<void> {
+  const all = await shownReviews(local);
+  const before = all.find((one) => one.run === run);
+  const versions = versionsOf(change.files);
+  const read = Object.fromEntries((paths ?? []).map((path) => [path, versions[path] ?? ""]));
+  const shown = {
+    run,
+    ...(paths === undefined
+      ? { digest: digestOf(change), versions }
+      : { digest: "", versions: {}, ...before }),
+    read: { ...before?.read, ...read },
+  };
+  const file = join(local.config.dataDir, FILE);
+  const next = JSON.stringify([shown, ...all.filter((one) => one !== before)].slice(0, 50));
+  await writeFile(`${file}.${process.pid}`, next, { mode: 0o600 });
+  await rename(`${file}.${process.pid}`, file);
 }

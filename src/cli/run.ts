@@ -90,12 +90,7 @@ export async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
 }
 
 /** Works on a person's next tasks, in the same conversation, until an empty one. */
-async function goOn(
-  local: LocalRuns,
-  threadId: string,
-  options: LiveOptions,
-  first: ExitCode,
-): Promise<ExitCode> {
+async function goOn(local: LocalRuns, threadId: string, options: LiveOptions, first: ExitCode) {
   const { interrupt } = local;
   for (let code = first; ;) {
     if (interrupt.signal.aborted) return code;

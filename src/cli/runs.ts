@@ -29,7 +29,7 @@ import { requestLines } from "./terminal/ask.ts";
 import { answeredLine, fieldLines } from "./terminal/ask-question.ts";
 import { print } from "./terminal/printer.ts";
 import { renderTree } from "./terminal/tree.ts";
-import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
+import { fit, localTime, outputStyle } from "./terminal/text.ts";
 
 /** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
@@ -113,9 +113,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     return say(
       others === "" ? "There are no runs in this data directory yet." : `You have no runs here. ${others}`,
     );
-  const colors = colorsFor(process.stdout, process.env);
-  // A pipe gets ids and tasks in full.
-  const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
+  const { colors, rowWidth: width } = outputStyle();
   for (const run of found) {
     const id = width === Infinity ? run.id : run.id.slice(0, SHORT_ID);
     const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
@@ -185,8 +183,8 @@ export async function showRun(
   if (view === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) return sayJson(runDocument(view));
   const { task, threadId, parent, schedule } = view.run;
-  const colors = colorsFor(process.stdout, process.env);
-  const style = { colors, width: columnsOf(process.stdout) };
+  const style = outputStyle();
+  const { colors } = style;
   const facts = [
     `thread ${threadId}`,
     ...(parent === undefined ? [] : [`background task of run ${parent.runId}, which shows its steps`]),
@@ -254,8 +252,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
   const points = await local.runs.read.points(runId);
   if (points === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) return say(...points.map((point) => JSON.stringify(pointDocument(point))));
-  const colors = colorsFor(process.stdout, process.env);
-  const width = columnsOf(process.stdout);
+  const { colors, width } = outputStyle();
   for (const { id, time, summary } of points) {
     const when = localTime(time);
     const text = fit(showControl(summary), Math.max(width - id.length - when.length - 4, 20));

@@ -18,13 +18,13 @@ import {
   skipText,
   timeIn,
 } from "../server/views/schedule-words.ts";
-import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
+import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { ALL_PRINCIPALS } from "./local-runs.ts";
 import { SHORT_ID } from "./runs.ts";
-import { CHOICE_FLAGS, readChoices } from "./schedule-choices.ts";
-import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
+import { fit, localTime, outputStyle } from "./terminal/text.ts";
+import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";
 
 const ACTS: Readonly<
   Record<string, (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>>
@@ -145,11 +145,7 @@ async function add(
   );
 }
 
-async function edit(
-  { operator }: LocalRuns,
-  before: ScheduleView,
-  { flags }: CommandArguments,
-): Promise<ExitCode> {
+async function edit({ operator }: LocalRuns, before: ScheduleView, { flags }: CommandArguments) {
   const { principal, id } = before;
   const changes = parseChanges(flags, before);
   if (typeof changes === "string") return complain(changes, 2);
@@ -210,11 +206,7 @@ function choiceLines(schedule: Schedule): string[] {
   ];
 }
 
-function list(
-  schedules: readonly ScheduleView[],
-  { flags }: CommandArguments,
-  { dataCommand }: LocalRuns,
-): ExitCode {
+function list(schedules: readonly ScheduleView[], { flags }: CommandArguments, { dataCommand }: LocalRuns) {
   const now = Date.now();
   if (flags["json"] === true)
     return say(...schedules.map((one) => JSON.stringify(scheduleDocument(one, now))));
@@ -222,9 +214,7 @@ function list(
     return say(
       `There are no schedules here. ${dataCommand("schedule", "add", "--help")} shows how to add one.`,
     );
-  const colors = colorsFor(process.stdout, process.env);
-  // A pipe gets ids and names in full.
-  const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
+  const { colors, rowWidth: width } = outputStyle();
   for (const one of schedules) {
     const id = width === Infinity ? one.id : one.id.slice(0, SHORT_ID);
     const of =
@@ -242,7 +232,7 @@ function list(
 
 function shownLines(schedule: ScheduleView): string[] {
   const { name, task, timeZone, catchUp, catchUpLimit, overlap, runs, skips, id } = schedule;
-  const colors = colorsFor(process.stdout, process.env);
+  const { colors } = outputStyle();
   const limit = catchUp === "all" ? ` At most ${catchUpLimit}.` : "";
   const isPaused = schedule.pausedAt !== undefined;
   return [
@@ -267,3 +257,39 @@ function shownLines(schedule: ScheduleView): string[] {
 }
 
 const shown = (name: string): string => oneLine(showControl(name), 80);
+
+/** Flags of the limits, which the configuration has too. Here they are for the runs of one schedule. */
+const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits])[] = [
+  ["limits-cost-usd", "costUsd"],
+  ["limits-tokens", "tokens"],
+  ["limits-model-calls", "modelCalls"],
+  ["limits-tool-calls", "toolCalls"],
+  ["limits-work-time", "workTime"],
+];
+
+const CHOICE_FLAGS: readonly string[] = ["model", ...LIMITS.map(([name]) => name), "goal", "changes"];
+
+const CHANGES: readonly Changes[] = ["direct", "propose"];
+
+/** Reads the choices from flags, besides the limits that a schedule has. Returns the problem with one as text. */
+function readChoices(flags: FlagValues, { limits: before }: RunChoices = {}): RunChoices | string {
+  const { model, goal } = flags;
+  const changes = CHANGES.find((way) => way === flags["changes"]);
+  if (changes === undefined && flags["changes"] !== undefined)
+    return `--changes must be ${CHANGES.join(" or ")}.`;
+  const given = LIMITS.filter(([flag]) => flags[flag] !== undefined);
+  const limits = Object.fromEntries(
+    given.map(([flag, limit]) => [limit, Number(textOf(flags[flag])?.trim() || Number.NaN)]),
+  );
+  const isGiven = { model: model !== undefined, limits: given.length > 0, goal: goal !== undefined };
+  for (const name of ["model", "limits", "goal"] as const) {
+    if (isGiven[name] && flags[`no-${name}`] === true)
+      return `Give ${name === "limits" ? `--${given[0]?.[0]}` : `--${name}`} or --no-${name}, not both.`;
+  }
+  return defined({
+    model: flags["no-model"] === true ? "" : textOf(model),
+    limits: flags["no-limits"] === true ? {} : isGiven.limits ? { ...before, ...limits } : undefined,
+    changes,
+    goal: flags["no-goal"] === true ? [] : textsOf(goal),
+  });
+}

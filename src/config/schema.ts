@@ -2,20 +2,20 @@ import { _default as withDefault, optional, z } from "zod";
 import { defined } from "../core/defined.ts";
 import { LOG_LEVELS } from "../core/logger.ts";
 import { memberOf, textMemberOf } from "../core/unknown.ts";
-import { limitsSchema } from "./limits.ts";
 import { mcpServersSchema } from "./mcp-servers.ts";
-import { newsSchema } from "./news.ts";
 import {
   absolutePath,
   between,
   fields,
   group,
   httpSchema,
+  limitsSchema,
   listOfTexts,
   matching,
   modelEntries,
   modelParameters,
   mountsSchema,
+  newsSchema,
   onOff,
   choice,
   ownPath,

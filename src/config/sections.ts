@@ -10,6 +10,7 @@ import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 import descriptions from "./descriptions.json" with { type: "json" };
 import { placeholderHint } from "./paths.ts";
+import { NEWS_TYPES, USUAL_NEWS } from "../runs/news.ts";
 
 export const nonEmptyText = z.string().min(1);
 export const matching = (form: RegExp, error: string) => z.string().regex(form, { error });
@@ -42,7 +43,7 @@ export const group = <Shape extends Record<string, z.ZodType>>(
   shape: Shape,
 ) => fields(section, shape).prefault({} as z.input<z.ZodObject<Shape, z.core.$strict>>); // none of them is needed
 /** Checks that exactly one of two settings is set. */
-export const hasOne =
+const hasOne =
   <Name extends string>(first: Name, second: Name) =>
   (given: { readonly [Each in Name]?: unknown }): boolean =>
     (given[first] === undefined) !== (given[second] === undefined);
@@ -77,11 +78,11 @@ const token = fields("token", {
 export type TokenConfig = z.output<typeof token>;
 
 /** An address that is encrypted or on this machine: elsewhere anybody could replace keys and tokens. */
-export const secureUrl = z
+const secureUrl = z
   .string()
   .refine(isSecureUrl, { error: "must be an https address without user name and fragment" });
 
-export const variable = matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable");
+const variable = matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable");
 
 const oauth = fields("oauth", {
   issuer: secureUrl,
@@ -279,3 +280,80 @@ export const modelParameters = z
         context.addIssue({ code: "custom", path: [model, name], message });
       }
   });
+
+const price = z.number().min(0);
+
+export const limitsSchema = group("limits", {
+  concurrentRuns: withDefault(whole(1, 1000), 8),
+  drain: withDefault(seconds, 0),
+  openRuns: withDefault(whole(1, 1_000_000), 500),
+  serverCrashes: withDefault(whole(1, 1_000_000), 10),
+  parallelSubagents: withDefault(whole(1, 64), 8),
+  parallelTools: withDefault(whole(1, 64), 8),
+  modelCalls: optional(whole(1)),
+  toolCalls: optional(whole(1)),
+  tokens: optional(whole(1)),
+  costUsd: optional(z.number().positive()),
+  prices: z
+    .record(
+      nonEmptyText,
+      fields("prices", {
+        input: price,
+        output: price,
+        cachedInput: optional(price),
+        cacheWrite: optional(price),
+      }),
+    )
+    .optional(),
+  modelPatience: withDefault(seconds, 600),
+  modelSilence: withDefault(seconds.min(1), 300),
+  workTime: optional(seconds),
+  toolTime: optional(seconds),
+  goalRounds: withDefault(whole(1, 20), 5),
+  repeatedTurns: withDefault(whole(0), 20),
+  subagentDepth: withDefault(whole(1, 4), 1),
+  listedCharacters: withDefault(whole(1000, 1_000_000), 8000),
+  foreignToolTokens: withDefault(whole(0, 1_000_000), 10_000),
+});
+
+const newsTypes = described("newsTypes", {
+  events: z
+    .array(z.enum(NEWS_TYPES))
+    .min(1)
+    .default([...USUAL_NEWS]),
+});
+
+const newsAddress = described("newsAddress", { url: optional(secureUrl), urlVariable: optional(variable) });
+
+const hasOneAddress = hasOne("url", "urlVariable");
+const ONE_ADDRESS = { error: "needs either url or urlVariable" };
+
+const channel = z.discriminatedUnion("kind", [
+  fields("webhook", {
+    kind: z.literal("webhook"),
+    ...newsAddress,
+    secretVariable: variable,
+    ...newsTypes,
+  }).refine(hasOneAddress, ONE_ADDRESS),
+  fields("slack", { kind: z.literal("slack"), ...newsAddress, ...newsTypes }).refine(
+    hasOneAddress,
+    ONE_ADDRESS,
+  ),
+  fields("ntfy", {
+    kind: z.literal("ntfy"),
+    ...newsAddress,
+    tokenVariable: optional(variable),
+    ...newsTypes,
+  }).refine(hasOneAddress, ONE_ADDRESS),
+  fields("command", { kind: z.literal("command"), command: z.array(nonEmptyText).min(1), ...newsTypes }),
+  fields("desktop", { kind: z.literal("desktop"), ...newsTypes }),
+]);
+
+const CHANNEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+export const newsSchema = z
+  .record(
+    matching(CHANNEL_NAME, "name a channel with letters, digits, underscores and hyphens, at most 64"),
+    channel,
+  )
+  .default({});

@@ -48,12 +48,7 @@ export function readEntry(given: Record<string, unknown>, notes: string[]): Reco
 }
 
 /** Picks values by all their names; the first name that has a value counts. Adds names that change nothing to `left`. */
-function pickValues(
-  given: Record<string, unknown>,
-  keys: typeof ENTRY_KEYS,
-  left: string[],
-  before = "",
-): Record<string, unknown> {
+function pickValues(given: Record<string, unknown>, keys: typeof ENTRY_KEYS, left: string[], before = "") {
   const known = new Set(Object.values(keys).flat());
   for (const key of Object.keys(given)) {
     const reason = new Map(Object.entries(table.left)).get(key);

@@ -20,10 +20,7 @@ export const ownTurn = (): Promise<void> =>
   });
 
 /** Chooses items one by one, and lets others have their turns: a test by patterns from outside may take a while. */
-export async function filterInTurns<Item>(
-  items: readonly Item[],
-  isWanted: (item: Item) => boolean,
-): Promise<Item[]> {
+export async function filterInTurns<Item>(items: readonly Item[], isWanted: (item: Item) => boolean) {
   const wanted: Item[] = [];
   let begun = performance.now();
   for (const item of items) {

@@ -23,11 +23,7 @@ type GitOptions = Pick<ProgramOptions, "env" | "input"> & { timeout?: number };
  * Asks Git for names and settings of a folder's repository, and of no other. For commands that read nothing else: what
  * they could run for that is switched off. `env` is added.
  */
-export const askGit = (
-  folder: string,
-  args: readonly string[],
-  { env, ...options }: GitOptions = {},
-): Promise<string> => {
+export const askGit = (folder: string, args: readonly string[], { env, ...options }: GitOptions = {}) => {
   const own = Object.entries(process.env).filter(([name]) => !ELSEWHERE.test(name));
   const off = ["--no-pager", "-c", "core.fsmonitor=false", "-c", `core.hooksPath=${devNull}`];
   // Missing objects of a partial clone are not fetched: its settings name a program for that.

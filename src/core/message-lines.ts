@@ -89,11 +89,7 @@ export function checkedBody(checks: LineChecks): TransformStream<Uint8Array, Uin
 }
 
 /** Checks the message that has come in. Returns it, an error in its place, or undefined if it is dropped. */
-async function passedOn(
-  line: Line,
-  checks: LineChecks,
-  framed = (error: Buffer): Buffer => error,
-): Promise<Buffer | undefined> {
+async function passedOn(line: Line, checks: LineChecks, framed = (error: Buffer): Buffer => error) {
   const { bytes, isTooLong } = line.take();
   await ownTurn();
   const problem = isTooLong ? checks.tooLong : checks.problemOf(bytes);

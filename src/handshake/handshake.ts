@@ -6,7 +6,7 @@ import { type FirstMessage, isBare, isLatest, readMessage, sessionRevision } fro
 import { acceptedStart } from "./settings.ts";
 
 /** A connection over stdio whose first request may have been answered. */
-export interface Connection {
+export interface StdioConnection {
   /** All that the client sent, but without the requests whose answers it has; the first is in it. */
   readonly stdin: AsyncIterable<Buffer>;
   /** Id of the first request, if its answer was sent. */
@@ -34,7 +34,7 @@ const LIST_WAIT_MS = 2000;
 const MAX_LINE_BYTES = 16 * 1024;
 
 /** Loads the program and returns its main function. */
-type Load = () => Promise<(connection: Connection) => unknown>;
+type Load = () => Promise<(connection: StdioConnection) => unknown>;
 
 /**
  * Starts to answer a client over stdio. Returns false if the program has to do that from the first byte: it judges this

@@ -10,7 +10,7 @@ import {
 import { isInside, realPath } from "../core/real-path.ts";
 
 /** Settings that are judged here, by their flags. */
-const KINDS = new Map([
+const JUDGED = new Map([
   ["workspace", "path"],
   ["data-dir", "path"],
   ["model", "text"],
@@ -22,12 +22,12 @@ const KINDS = new Map([
  * `undefined` if the program has to judge them. It ends before the first answer if settings are wrong.
  */
 export function acceptedStart(argv: readonly string[], host: HostFacts): { codexTools: boolean } | undefined {
-  const given = flagsOf(argv[0] === "serve" ? argv.slice(1) : argv);
+  const given = readFlags(argv[0] === "serve" ? argv.slice(1) : argv);
   if (given === undefined) return undefined;
   for (const [name, value = ""] of Object.entries(host.env)) {
     if (!name.startsWith("DEEPAGENT_") || value === "") continue;
     const flag = name.slice("DEEPAGENT_".length).toLowerCase().replaceAll("_", "-");
-    const kind = KINDS.get(flag);
+    const kind = JUDGED.get(flag);
     // The program takes quotes and blanks off.
     if (kind === undefined || kind === "switch" || /^[\s"']|\s$/.test(value)) return undefined;
     if (kind === "path" && !isAbsolute(expandHome(value, host.home))) return undefined;
@@ -48,12 +48,12 @@ export function acceptedStart(argv: readonly string[], host: HostFacts): { codex
 }
 
 /** The flags of a command line, each once and with a value; `undefined` if it has anything else. */
-function flagsOf(words: readonly string[]): Map<string, string> | undefined {
+function readFlags(words: readonly string[]): Map<string, string> | undefined {
   const given = new Map<string, string>();
   for (let at = 0; at < words.length; at += 1) {
     const [, name = "", inline] = /^--([a-z-]+)(?:=([^]*))?$/.exec(words[at] ?? "") ?? [];
-    const isSwitch = KINDS.get(name) === "switch";
-    if (!KINDS.has(name) || given.has(name) || (isSwitch && inline !== undefined)) return undefined;
+    const isSwitch = JUDGED.get(name) === "switch";
+    if (!JUDGED.has(name) || given.has(name) || (isSwitch && inline !== undefined)) return undefined;
     const value = isSwitch ? "true" : (inline ?? words[(at += 1)] ?? "");
     if (value.trim() === "" || (inline === undefined && value.startsWith("-"))) return undefined;
     given.set(name, value);

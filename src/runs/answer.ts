@@ -5,41 +5,35 @@ import { oneLine, shownName } from "../core/text.ts";
 import { answerText, checkAnswer, requestText } from "../tools/check-answer.ts";
 import type { CheckedAnswer, PersonAnswer } from "../tools/request.ts";
 import type { RunContext } from "./context.ts";
-import type { AnsweredRequest, GivenAnswer, SignedAnswer, UsedAnswer } from "./ports.ts";
+import type { AnsweredRequest, GivenAnswer } from "./ports.ts";
 import { DEADLINE, type Principal, type RunRequest, alreadyAnswered } from "./run.ts";
+import type { Implements } from "./scopes.ts";
 import type { AnswerOutcome } from "./service.ts";
 
-type AnswerContext = Pick<RunContext, "runs" | "agentFor" | "clock"> & {
-  principal: Principal;
-  runId: string;
-};
+type AnswerContext = RunContext & { principal: Principal; runId: string };
 
 /**
  * Stores an answer. A deadline that has passed answers instead; a late answer to a question reaches a run that is
  * still open as a message.
  */
-export async function answer(
-  given: GivenAnswer & { by: string },
-  context: AnswerContext,
-): Promise<AnswerOutcome> {
+export const answer: Implements<"requests", "answer"> = async (service, principal, runId, given, by) => {
+  const context = { ...service, principal, runId };
   const ready = await prepare(given, context);
   if ("ok" in ready) return ready;
-  const { runs, clock, principal } = context;
-  return answerOutcome(ready, await runs.answer(principal, ready, given.by, clock()), context);
-}
+  const { runs, clock } = service;
+  return answerOutcome(ready, await runs.answer(principal, ready, by, clock()), context);
+};
 
 /** Returns why an answer could not be stored now; undefined if it could. */
-export async function problemOf(given: GivenAnswer, context: AnswerContext): Promise<string | undefined> {
-  const ready = await prepare(given, context);
+export const problemOf: Implements<"requests", "problemOf"> = async (service, principal, runId, given) => {
+  const ready = await prepare(given, { ...service, principal, runId });
   return "ok" in ready && !ready.ok ? ready.message : undefined;
-}
+};
 
 /** Uses up a signed answer. Returns undefined if it was used before, has a problem, or there is no such run. */
-export async function useAnswer(
-  signed: SignedAnswer<GivenAnswer>,
-  context: AnswerContext,
-): Promise<UsedAnswer<AnswerOutcome> | undefined> {
-  const { runs, clock, principal, runId } = context;
+export const useAnswer: Implements<"requests", "useAnswer"> = async (service, principal, runId, signed) => {
+  const context = { ...service, principal, runId };
+  const { runs, clock } = service;
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return undefined;
   const prepared: (AnsweredRequest | AnswerOutcome)[] = [];
@@ -53,7 +47,7 @@ export async function useAnswer(
   for (const one of prepared)
     answered.push("ok" in one ? one : await answerOutcome(one, stored.next().value, context));
   return { answered, replied: used.replied };
-}
+};
 
 /** The answer ready to be stored, or the outcome if it is not stored. */
 async function prepare(

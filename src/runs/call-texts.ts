@@ -2,25 +2,21 @@
 import type { Backend } from "../backends/backend.ts";
 import { parseContent } from "../backends/file-data.ts";
 import type { RunEvent } from "./events.ts";
-import type { RunRepository } from "./ports.ts";
+import type { RunContext } from "./context.ts";
 import type { Checkpoints } from "./thread-ports.ts";
-import { type Principal, type Run, isFinal } from "./run.ts";
-import type { CallTexts } from "./service.ts";
+import { type Run, isFinal } from "./run.ts";
+import type { Implements } from "./scopes.ts";
 
-interface CallContext {
-  runs: RunRepository;
-  checkpoints: Checkpoints | undefined;
-  /** The file tree of a run, where long results are kept. */
-  files: (runId: string) => Promise<Backend | undefined>;
-}
-
-/** The call that began with event `seq`; `undefined`: no such run, or no call began there. */
-export async function callTexts(
-  principal: Principal,
-  runId: string,
-  seq: number,
-  { runs, checkpoints, files }: CallContext,
-): Promise<CallTexts | undefined> {
+/**
+ * Returns the call that began with event `seq`; undefined if there is no such run, or no call began there. `files`:
+ * reads the file tree of a run, where long results are kept.
+ */
+export const callTexts: Implements<
+  "read",
+  "callTexts",
+  RunContext & { files: (runId: string) => Promise<Backend | undefined> }
+> = async ({ runs, files, ...context }, principal, runId, seq) => {
+  const checkpoints = await context.checkpoints?.(principal);
   const run = await runs.read.run(principal, runId);
   const page = run && (await runs.read.journal(principal, runId, seq - 1, 1));
   const event = page?.events.find((one) => one.seq === seq);
@@ -49,7 +45,7 @@ export async function callTexts(
     return { ...call, args, result: { text: whole.content.text, isError } };
   const missing = `This is the beginning: the whole result was kept in ${result.keptIn}, which no longer exists.`;
   return { ...call, args, result: { text, isError }, missing };
-}
+};
 
 async function findTexts(
   checkpoints: Checkpoints,

@@ -3,7 +3,7 @@ import { RunFailure } from "../core/errors.ts";
 import type { RunContext } from "./context.ts";
 import type { Lease } from "./ports.ts";
 
-interface LendingContext extends Pick<RunContext, "work" | "read" | "feed" | "clock"> {
+interface LendingContext extends Pick<RunContext, "work" | "runs" | "feed" | "clock"> {
   /** Time that a run keeps its place while it waits for a model call, in ms. */
   patienceMs: number;
 }
@@ -55,12 +55,12 @@ const NOT_LENT =
 async function replyInTime(
   { principal, runId }: Lease,
   id: string,
-  { read, feed, patienceMs }: LendingContext,
+  { runs, feed, patienceMs }: LendingContext,
   signal: AbortSignal | undefined,
 ): Promise<SamplingReply | undefined> {
   const patience = AbortSignal.timeout(patienceMs);
   const stop = signal === undefined ? patience : AbortSignal.any([patience, signal]);
-  const reply = await feed.wait(runId, stop, () => read.modelReply(principal, runId, id));
+  const reply = await feed.wait(runId, stop, () => runs.read.modelReply(principal, runId, id));
   if (reply === undefined) signal?.throwIfAborted();
   return reply;
 }

@@ -4,21 +4,19 @@ import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { StartChoices } from "./choices.ts";
 import type { ChangeFeed } from "./follow.ts";
-import type { RunQueries, ScheduleRepository, WorkLog } from "./ports.ts";
+import type { ScheduleRepository, WorkLog } from "./ports.ts";
 import type { Fence } from "./proposals.ts";
 import type { Run } from "./run.ts";
 import type { RunServiceOptions } from "./service.ts";
 
 export interface RunContext extends Pick<
   RunServiceOptions,
-  "runs" | "checkpoints" | "environment" | "preflight" | "log"
+  "runs" | "checkpoints" | "environment" | "preflight" | "proposals" | "log"
 > {
-  read: RunQueries;
   schedules: ScheduleRepository;
   /** Writes of those who work on runs. */
   work: WorkLog;
   feed: ChangeFeed;
-  proposals: RunServiceOptions["proposals"];
   /**
    * Runs work on the copy of a finished run, under a lease. Returns undefined if another run of the thread works, or
    * will work, for this many milliseconds. By default it does not wait.

@@ -20,7 +20,7 @@ export const GoalJudged = z.object({
   rounds: z.number(),
   verdicts: z.array(CriterionFinding),
 });
-export type GoalJudged = z.infer<typeof GoalJudged>;
+type GoalJudged = z.infer<typeof GoalJudged>;
 
 /** `reason`: why the goal was abandoned, or why the person who accepted the result was asked. */
 export const GoalEnded = z.object({
@@ -28,7 +28,7 @@ export const GoalEnded = z.object({
   outcome: z.enum(["met", "accepted", "not_met"]),
   reason: Text.optional(),
 });
-export type GoalEnded = z.infer<typeof GoalEnded>;
+type GoalEnded = z.infer<typeof GoalEnded>;
 
 const LINE = 200;
 
@@ -43,8 +43,8 @@ export interface GoalView {
   criteria: readonly string[];
   /** The newest round; absent before the first. */
   judged?: GoalJudged;
-  /** Absent while the run works towards it, and where the run ended in another way. */
-  ended?: GoalEnded;
+  /** Its newest round in words, or its end; absent before the first round. */
+  line?: string;
 }
 
 const ENDS = { met: "goal met", accepted: "goal accepted by a person", not_met: "goal not met" } as const;

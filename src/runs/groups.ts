@@ -35,24 +35,24 @@ interface GroupContext extends RunContext {
 }
 
 export function runGroups(context: GroupContext): RunGroups {
-  const { runs, read, feed, tails, texts, clock, options } = context;
+  const { runs, feed, tails, texts, clock, options } = context;
   return {
     read: readGroup(context),
     watch: {
       events: (...args) => follow(...args, { feed, tails }),
       live: (...args) => follow<LiveText>(...args, { feed, tails, texts }),
-      starts: (principal, { signal }) => followStarts(principal, signal, { runs: read, feed }),
+      starts: (principal, { signal }) => followStarts(principal, signal, { runs: runs.read, feed }),
     },
     control: controlGroup(context),
     requests: {
-      answer: (principal, runId, given, by) => answer({ ...given, by }, { ...context, principal, runId }),
-      problemOf: (principal, runId, given) => problemOf(given, { ...context, principal, runId }),
-      useAnswer: (principal, runId, signed) => useAnswer(signed, { ...context, principal, runId }),
+      answer: (...args) => answer(context, ...args),
+      problemOf: (...args) => problemOf(context, ...args),
+      useAnswer: (...args) => useAnswer(context, ...args),
     },
     changes: {
-      proposed: (principal, runId, whole) => proposedChange(principal, runId, whole, context),
-      review: (...args) => reviewChange(...args, context),
-      discard: (...args) => discardChange(...args, context),
+      proposed: (...args) => proposedChange(context, ...args),
+      review: (...args) => reviewChange(context, ...args),
+      discard: (...args) => discardChange(context, ...args),
     },
     schedules: schedulesGroup(context),
     access: {
@@ -79,7 +79,7 @@ export function runGroups(context: GroupContext): RunGroups {
 }
 
 const readGroup = (context: GroupContext): RunGroups["read"] => {
-  const { runs, read, checkpoints } = context;
+  const { read } = context.runs;
   return {
     ...read,
     view: runViews(read),
@@ -93,19 +93,19 @@ const readGroup = (context: GroupContext): RunGroups["read"] => {
     },
     callTexts: async (principal, runId, seq) => {
       const files = (id: string) => filesOfRun(principal, id, context);
-      return callTexts(principal, runId, seq, { runs, checkpoints: await checkpoints?.(principal), files });
+      return callTexts({ ...context, files }, principal, runId, seq);
     },
   };
 };
 
 const controlGroup = (context: GroupContext): RunGroups["control"] => {
-  const { runs, read, clock, isClosing, stopWork } = context;
+  const { runs, clock, isClosing, stopWork } = context;
   return {
-    start: async (principal, request) => (isClosing() ? SHUTTING_DOWN : start(principal, request, context)),
+    start: async (principal, request) => (isClosing() ? SHUTTING_DOWN : start(context, principal, request)),
     answered: runs.answered,
-    tell: (...args) => tell(...args, context),
+    tell: (...args) => tell(context, ...args),
     replyToModel: async (principal, runId, callId, reply) => {
-      const run = await read.run(principal, runId);
+      const run = await runs.read.run(principal, runId);
       if (run === undefined) return noRun(runId);
       return { ok: true, repeated: !(await runs.reply(run, callId, reply, clock())) };
     },
@@ -116,7 +116,7 @@ const controlGroup = (context: GroupContext): RunGroups["control"] => {
       return { ok: true, run: cancelled.run, alreadyEnded: cancelled.ended };
     },
     rename: (principal, runId, name) => runs.rename(principal, runId, oneLine(name, MAX_NAME) || null),
-    delete: (...args) => deleteRun(...args, context),
+    delete: (...args) => deleteRun(context, ...args),
   };
 };
 
@@ -128,17 +128,17 @@ const schedulesGroup = (context: GroupContext): RunGroups["schedules"] => {
   };
   return {
     ...context.schedules,
-    add: (...args) => rescheduled(schedules.addSchedule(...args, context)),
-    edit: (...args) => rescheduled(schedules.editSchedule(...args, context)),
-    pause: (...args) => schedules.pauseSchedule(...args, context),
-    resume: (...args) => rescheduled(schedules.resumeSchedule(...args, context)),
-    runNow: (...args) => schedules.runScheduleNow(...args, context),
+    add: (...args) => rescheduled(schedules.addSchedule(context, ...args)),
+    edit: (...args) => rescheduled(schedules.editSchedule(context, ...args)),
+    pause: (...args) => schedules.pauseSchedule(context, ...args),
+    resume: (...args) => rescheduled(schedules.resumeSchedule(context, ...args)),
+    runNow: (...args) => schedules.runScheduleNow(context, ...args),
   };
 };
 
 /** The tree as the run's agent sees it, with the thread's files as they are now. */
-async function filesOfRun(principal: Principal, runId: string, { read, agentFor, options }: GroupContext) {
-  const run = await read.run(principal, runId);
+async function filesOfRun(principal: Principal, runId: string, { runs, agentFor, options }: GroupContext) {
+  const run = await runs.read.run(principal, runId);
   if (run === undefined) return undefined;
   const { files } = await (await agentFor(run)).snapshot(run.threadId);
   const source = await options.treeWithThread(run);

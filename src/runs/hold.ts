@@ -5,22 +5,18 @@ import { questionRequest } from "./asked-events.ts";
 import type { RunContext } from "./context.ts";
 import type { Lease } from "./ports.ts";
 
-interface HoldContext extends Pick<RunContext, "work" | "read" | "feed" | "clock" | "newId"> {
-  /** Time that a call waits for an answer, in ms. */
-  patienceMs: number;
-}
-
 export type ForeignQuestions = Required<Pick<WorkOptions, "hold" | "countQuestion">>;
 
+/** `patienceMs`: time that a call waits for an answer. */
 export function foreignQuestions(
   lease: Lease,
-  { work, read, feed, clock, newId, patienceMs }: HoldContext,
+  { work, runs, feed, clock, newId, patienceMs }: RunContext & { patienceMs: number },
 ): ForeignQuestions {
   const { principal, rootId } = lease;
   /** Those that this process has let through, and may not have stored yet. */
   const known = new Set<string>();
   const countQuestion = async (id: string): Promise<void> => {
-    const stored = (await read.picture(principal, rootId, 0, 1))?.requests ?? [];
+    const stored = (await runs.read.picture(principal, rootId, 0, 1))?.requests ?? [];
     for (const one of stored) if (one.kind === "elicitation") known.add(one.id);
     if (!known.has(id) && known.size >= MOST_QUESTIONS.run) throw new TooManyQuestions("run");
     known.add(id);
@@ -31,7 +27,7 @@ export function foreignQuestions(
     await work.ask(lease, asked.agent, id, [questionRequest(asked)], clock());
     const stop = AbortSignal.any([signal, ended, AbortSignal.timeout(patienceMs)]);
     await feed.wait(rootId, stop, async () => {
-      const stored = await read.request(principal, rootId, id);
+      const stored = await runs.read.request(principal, rootId, id);
       return stored?.status === "pending" ? undefined : true;
     });
     signal.throwIfAborted();

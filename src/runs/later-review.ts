@@ -1,43 +1,41 @@
 /** Changes that a run proposed, for whoever looks at them or applies them after its end. */
 import { defined } from "../core/defined.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
-import type { ReviewChoice } from "../tools/request.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
-import type { Fence, ProposedChange, ReviewRecord } from "./proposals.ts";
+import type { Fence, ReviewRecord } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
-import { type Principal, type Run, isFinal, noRun } from "./run.ts";
-import type { DeleteOutcome, LaterReviewOutcome } from "./service.ts";
+import { type Run, isFinal, noRun } from "./run.ts";
+import type { Implements } from "./scopes.ts";
+import type { DeleteOutcome } from "./service.ts";
 
-type LaterContext = Pick<RunContext, "runs" | "proposals" | "underLease" | "environment" | "newId" | "log">;
-
-export async function proposedChange(
-  principal: Principal,
-  runId: string,
-  whole: readonly string[] | undefined,
-  { runs, proposals, underLease }: LaterContext,
-): Promise<ProposedChange | undefined> {
+export const proposedChange: Implements<"changes", "proposed"> = async (
+  { runs, proposals, underLease },
+  principal,
+  runId,
+  whole,
+) => {
   const run = await runs.read.run(principal, runId);
   if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
   // A process that was ended while it applied it is followed by this one, unless it is still at work.
   if (isFinal(run.status) && proposals.isUnfinished(run))
     await underLease(run, (fence) => proposals.change(run, { fence }));
   return proposals.change(run, defined({ whole }));
-}
+};
 
 /** Time to wait for another process that works on the same copy: longer than one that was ended keeps its lease. */
 const PATIENCE_MS = 20_000;
 const BUSY = "Another process works on this change. Try again when it is done.";
 
 /** Carries out a choice for a run that has ended. While it is open, its question is answered instead. */
-export async function reviewChange(
-  principal: Principal,
-  runId: string,
-  choice: ReviewChoice,
-  by: string,
-  context: LaterContext,
-): Promise<LaterReviewOutcome> {
+export const reviewChange: Implements<"changes", "review"> = async (
+  context,
+  principal,
+  runId,
+  choice,
+  by,
+) => {
   const { runs, proposals, underLease, newId, log } = context;
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
@@ -48,7 +46,7 @@ export async function reviewChange(
     const message = `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`;
     return refused("open", message);
   }
-  const change = await proposedChange(principal, runId, undefined, context);
+  const change = await proposedChange(context, principal, runId);
   if (change === undefined || proposals === undefined)
     return refused("nothing_proposed", "Nothing of this run is left to apply.");
   const checked = checkAnswer(questionOf(change), { type: "review", choice });
@@ -70,14 +68,14 @@ export async function reviewChange(
   });
   await settle(run, record.unapplied, context, record);
   return { ok: true, record };
-}
+};
 
 const refused = <Code extends string>(code: Code, message: string) => ({ ok: false as const, code, message });
 
 async function settle(
   run: Run,
   unapplied: number,
-  { runs, proposals, underLease }: LaterContext,
+  { runs, proposals, underLease }: RunContext,
   record?: ReviewRecord,
 ): Promise<void> {
   await runs.noteUnapplied(run.principal, run.id, unapplied, record);
@@ -89,11 +87,8 @@ async function settle(
 }
 
 /** Deletes the unapplied changes that a finished run proposed. */
-export async function discardChange(
-  principal: Principal,
-  runId: string,
-  { runs, proposals, underLease, log }: LaterContext,
-): Promise<DeleteOutcome> {
+export const discardChange: Implements<"changes", "discard"> = async (context, principal, runId) => {
+  const { runs, proposals, underLease, log } = context;
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
   const newest = await findNewest(run, runs);
@@ -107,21 +102,20 @@ export async function discardChange(
     return { ok: true };
   };
   return (await underLease(run, discard, PATIENCE_MS)) ?? refused("open", BUSY);
-}
+};
 
 /** Deletes a run at a person's request, with its proposed changes. */
-export async function deleteRun(
-  principal: Principal,
-  runId: string,
-  { prune, ...context }: LaterContext & { prune: () => Promise<unknown> },
-): Promise<DeleteOutcome> {
-  const { runs, log } = context;
+export const deleteRun: Implements<
+  "control",
+  "delete",
+  RunContext & { prune: () => Promise<unknown> }
+> = async ({ runs, proposals, log, prune }, principal, runId) => {
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
   if (await runs.disown(principal, runId)) {
     // With the last run of a thread, the copy goes.
     if (run.changes === "propose" && (await findNewest(run, runs)) === undefined)
-      await context.proposals?.discard(run);
+      await proposals?.discard(run);
     await prune().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
     return { ok: true };
   }
@@ -131,7 +125,7 @@ export async function deleteRun(
       ? `Run ${runId} is still being stopped. Try again in a moment.`
       : `Run ${runId} has not ended. Cancel it first, then delete it.`;
   return refused("open", message);
-}
+};
 
 /** Finds the newest run of the thread. */
 async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
@@ -140,14 +134,14 @@ async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
 }
 
 /** Counts the unapplied changes of failed and cancelled runs. A copy without any is deleted. */
-export async function countLeft(context: LaterContext): Promise<void> {
+export async function countLeft(context: RunContext): Promise<void> {
   const { runs, proposals, environment, log } = context;
   if (proposals === undefined) return;
   for (const { id, principal } of await runs.uncounted(environment)) {
     try {
       const run = await runs.read.run(principal, id);
       if (run === undefined) continue;
-      const change = await proposedChange(principal, id, undefined, context);
+      const change = await proposedChange(context, principal, id);
       const unapplied = change === undefined ? 0 : change.files.length + change.more;
       // The run ended while a review was carried out, so that nobody noted the applied files.
       for (const record of await proposals.reviews(run))

@@ -1,6 +1,7 @@
 /** News of runs for people and programs elsewhere: the types, and the port of their outbox. */
 import type { RunEvent } from "./events.ts";
 import type { Principal } from "./run.ts";
+import type { Access } from "./shares.ts";
 
 export const NEWS_TYPES = [
   "run.finished",
@@ -37,21 +38,16 @@ export interface News {
 }
 
 /** A client of a principal that wants each event of one type at an address, until a time. */
-export interface Subscription {
+export interface Subscription extends Pick<
+  Access,
+  "principal" | "runId" | "expiresAt" | "createdAt" | "credential"
+> {
   /** Made of the principal, the address, the type and the run: subscribing again changes the same one. */
   id: string;
-  principal: Principal;
   type: NewsType;
-  /** Absent: all runs of the principal. */
-  runId?: string;
   url: string;
   /** Signs the messages: `whsec_…`. */
   secret: string;
-  expiresAt: number;
-  /** Absent in rows of an older version. */
-  createdAt?: number;
-  /** Identifies the token that made the subscription; absent if none did. */
-  credential?: string;
 }
 
 /** Subscriptions are targets, too. No name of a channel begins so. */
@@ -128,7 +124,7 @@ export type Settled =
   | { kind: "broken_off"; now: number };
 
 /** A failed attempt that counts for all messages to its receiver that are due. */
-export interface Unreachable {
+interface Unreachable {
   target: string;
   environment: string;
   now: number;

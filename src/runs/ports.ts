@@ -85,12 +85,6 @@ export interface Claim {
   recovered: boolean;
 }
 
-export interface OwnedRun {
-  id: string;
-  epoch: number;
-  status: RunStatus;
-}
-
 export interface SeenLease {
   runId: string;
   owner: string;
@@ -138,11 +132,8 @@ export type Created =
   | { kind: "too_many_open"; limit: number }
   | { kind: "copy_given_up" };
 
-/** The reason why a run is not started, or need not be. */
-export type Obstacle = Exclude<Created, { kind: "created" }>;
-
 /** A message for a run that is not over. */
-export interface NewMessage {
+interface NewMessage {
   id: string;
   text: string;
   idempotencyKey?: string | undefined;
@@ -151,7 +142,7 @@ export interface NewMessage {
   now: number;
 }
 
-export type Sent =
+type Sent =
   | { kind: "sent" | "repeated" | "ended"; run: Run }
   | { kind: "not_found" }
   /** The key already stands for another message or run, which this id names. */
@@ -203,10 +194,10 @@ export interface JournalPage {
 }
 
 /** Page of runs: those after the run `before`. An unknown ID is ignored. */
-export type Page = { limit: number; before?: string | undefined };
+type Page = { limit: number; before?: string | undefined };
 
 /** Queries that a holder makes as they are. A run of another principal looks like one that does not exist. */
-interface HolderQueries {
+export interface HolderQueries {
   /** Newest first. */
   list(principal: Principal, page: Page): Promise<RunHead[]>;
   /** Lists the runs that match the filter, with the facts that a list shows. */
@@ -254,12 +245,12 @@ export interface RunQueries extends HolderQueries {
   request(principal: Principal, runId: string, requestId: string): Promise<RunRequest | undefined>;
   grants(principal: Principal, runId: string): Promise<Grant[]>;
   modelReply(principal: Principal, runId: string, callId: string): Promise<SamplingReply | undefined>;
-  /** The obstacle to a start with this request; `undefined`: there is none. */
+  /** Returns why a run is not started with this request, or need not be; undefined if it can be. */
   obstacle(
     principal: Principal,
     request: StartRequest,
     limits: Pick<NewRun, "environment" | "openRuns">,
-  ): Promise<Obstacle | undefined>;
+  ): Promise<Exclude<Created, { kind: "created" }> | undefined>;
 }
 
 /** Hears of changes after they are stored. */
@@ -276,13 +267,13 @@ export interface RunListener {
  * answer arrived before that, and the agent is resumed at once. `stuck`: no person can still answer the agent's
  * questions.
  */
-export type PauseOutcome = "waiting" | "answered" | "stuck";
+type PauseOutcome = "waiting" | "answered" | "stuck";
 
 /**
  * Outcome of an agent's end. `unread`: the run got a message that the agent has not read. `waiting`: it continues
  * when a background subagent ends; the lease is released. In both cases the run has not ended.
  */
-export type CompleteOutcome = "completed" | "unread" | "waiting";
+type CompleteOutcome = "completed" | "unread" | "waiting";
 
 /** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
 export interface Delivered {
@@ -448,7 +439,7 @@ export interface RunRepository extends ProposalRows {
   leases(): Promise<SeenLease[]>;
   /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
   expiredLeases(now: number, leaseMs: number): Promise<SeenLease[]>;
-  ownedBy(owner: string): Promise<OwnedRun[]>;
+  ownedBy(owner: string): Promise<{ id: string; epoch: number; status: RunStatus }[]>;
   work(options: WorkOptions): WorkLog;
 
   /** Notifies the listener of changes until it is closed. Polls for those of other processes every `pollMs`. */

@@ -3,10 +3,13 @@ import { shortTime } from "../core/clock.ts";
 import { oneLine } from "../core/text.ts";
 import { GENERAL_PURPOSE, type Todo } from "../tools/tool.ts";
 import type { Answer, CallRequest, Decision, Question, RequestContent } from "../tools/request.ts";
-import type { RunLimits } from "./choices.ts";
+import type { RunChoices } from "./choices.ts";
 import type { GoalView } from "./goal.ts";
 
 export type { AgentPath, SamplingReply, TokenUsage } from "../agent/agent.ts";
+
+/** Result of a demand; or a stable reason for its refusal, with words for people. */
+export type OrRefused<Done, Code> = ({ ok: true } & Done) | { ok: false; code: Code; message: string };
 
 export type FinalStatus = "completed" | "failed" | "cancelled";
 /** Statuses of a run that is not over. `input_required`: it waits for an approval, or for a client's model. */
@@ -87,15 +90,10 @@ export interface RunHead {
   lastSeq: number;
 }
 
-export interface Run extends RunHead {
+/** With the choices that were made for it; limits of the server that are lower count instead. */
+export interface Run extends RunHead, Omit<RunChoices, "changes"> {
   /** The point of another thread, such as `thr_a@7`, that this run's thread began from. */
   forkedFrom?: string;
-  /** Specification of the model that was chosen for it. Default: that of the server. */
-  model?: string;
-  /** Limits that were chosen for it. Where the server's are lower, those count. */
-  limits?: RunLimits;
-  /** Criteria that its answers are judged by. */
-  goal?: readonly string[];
   /** It works on a copy of the workspace, and a person reviews what of its changes is applied. */
   changes?: "propose";
   /** Number of files that it proposes and nobody applied. Absent: not known. */

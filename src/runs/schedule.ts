@@ -1,6 +1,6 @@
 /** Schedules, whose runs begin by themselves. */
 import type { ChoiceProblem, RunChoices } from "./choices.ts";
-import type { Principal, Run, RunSummary } from "./run.ts";
+import type { OrRefused, Principal, Run, RunSummary } from "./run.ts";
 
 /** Handling of missed occurrences: none is started, the newest one, or all in turn up to a limit. */
 export const CATCH_UP = ["skip", "one", "all"] as const;
@@ -87,17 +87,13 @@ export type ScheduleField =
   | keyof RunChoices;
 
 export type ScheduleOutcome =
-  | { ok: true; schedule: Schedule }
-  | { ok: false; code: "invalid" | "name_taken"; field: ScheduleField; message: string }
-  | { ok: false; code: "not_found" | "too_many_schedules"; message: string };
+  | OrRefused<{ schedule: Schedule }, "not_found" | "too_many_schedules">
+  | { ok: false; code: "invalid" | "name_taken"; field: ScheduleField; message: string };
 
-export type RunNowOutcome =
-  | { ok: true; run: Run }
-  | {
-      ok: false;
-      code: "not_found" | "previous_open" | "too_many_open_runs" | ChoiceProblem["code"];
-      message: string;
-    };
+export type RunNowOutcome = OrRefused<
+  { run: Run },
+  "not_found" | "previous_open" | "too_many_open_runs" | ChoiceProblem["code"]
+>;
 
 /** Occurrences that follow each other, and the one before them. */
 export interface Occurrences {

@@ -8,18 +8,17 @@ import { choiceProblem, loweredLimits, storableGoal, supervised } from "./choice
 import { lastTimes, nextTime, readRule } from "./cron.ts";
 import type { RunContext } from "./context.ts";
 import type { NewRun } from "./ports.ts";
-import { MAX_NAME, MAX_TASK, type Principal } from "./run.ts";
-import {
-  CATCH_UP,
-  type RunNowOutcome,
-  type Schedule,
-  type ScheduleChanges,
-  type ScheduleField,
-  type ScheduleOutcome,
-  type ScheduleRequest,
-  type Skip,
-  type SkipReason,
+import { MAX_NAME, MAX_TASK } from "./run.ts";
+import type {
+  Schedule,
+  ScheduleField,
+  ScheduleOutcome,
+  ScheduleRequest,
+  Skip,
+  SkipReason,
 } from "./schedule.ts";
+import { CATCH_UP } from "./schedule.ts";
+import type { Implements, RunGroups } from "./scopes.ts";
 import { tooManyOpen } from "./start.ts";
 
 /** Schedules of one principal. */
@@ -34,11 +33,10 @@ export type SchedulesContext = Pick<
 /** The fields of a schedule that a person chooses. */
 type Chosen = Omit<Schedule, "id" | "principal" | "environment" | "createdAt" | "pausedAt" | "dueAt">;
 
-export async function addSchedule(
-  principal: Principal,
-  request: ScheduleRequest,
-  { schedules, environment, choices, newId, clock }: SchedulesContext,
-): Promise<ScheduleOutcome> {
+type Method<Name extends keyof RunGroups["schedules"]> = Implements<"schedules", Name, SchedulesContext>;
+
+export const addSchedule: Method<"add"> = async (context, principal, request) => {
+  const { schedules, environment, choices, newId, clock } = context;
   const now = clock();
   const { catchUp = "one", catchUpLimit = 10, overlap = false, name = "", timeZone = serverZone() } = request;
   const given = supervised({ ...request, catchUp, catchUpLimit, overlap, name, timeZone });
@@ -59,15 +57,10 @@ export async function addSchedule(
   if (added === "name_taken") return nameTaken(schedule.name);
   const message = `You have ${MAX_SCHEDULES} schedules, which is the maximum. Remove one that nobody needs.`;
   return { ok: false, code: "too_many_schedules", message };
-}
+};
 
 /** Applies the changes. New times begin now: earlier ones that started no run are skipped. */
-export async function editSchedule(
-  principal: Principal,
-  id: string,
-  changes: ScheduleChanges,
-  { schedules, choices, clock }: SchedulesContext,
-): Promise<ScheduleOutcome> {
+export const editSchedule: Method<"edit"> = async ({ schedules, choices, clock }, principal, id, changes) => {
   for (;;) {
     const before = await schedules.find(principal, id);
     if (before === undefined) return toOutcome(before, id);
@@ -87,7 +80,7 @@ export async function editSchedule(
     if (edited === "name_taken") return nameTaken(schedule.name);
     // Somebody else changed it in between: the change is made to that.
   }
-}
+};
 
 function readChoices(
   given: Omit<Chosen, "changes"> & Pick<ScheduleRequest, "changes">,
@@ -120,11 +113,7 @@ function runChoices({ model, limits = {}, goal = [], changes }: Pick<ScheduleReq
 }
 
 /** Earlier choices are not checked again: the operator may have changed the allowed ones since. */
-function refusedChoices(
-  wanted: RunChoices,
-  before: RunChoices,
-  choices: SchedulesContext["choices"],
-): Refused | undefined {
+function refusedChoices(wanted: RunChoices, before: RunChoices, choices: SchedulesContext["choices"]) {
   const [own, earlier] = [runChoices(wanted), runChoices(before)];
   if (isDeepStrictEqual(own, {}) || isDeepStrictEqual(own, earlier)) return undefined;
   const problem = choiceProblem(own, forSchedules(choices()));
@@ -165,21 +154,13 @@ function invalid(field: ScheduleField, message: string): Refused {
   return { ok: false, code: "invalid", field, message };
 }
 
-export async function pauseSchedule(
-  principal: Principal,
-  id: string,
-  { schedules, clock }: SchedulesContext,
-): Promise<ScheduleOutcome> {
+export const pauseSchedule: Method<"pause"> = async ({ schedules, clock }, principal, id) => {
   await schedules.pause(principal, id, clock());
   return toOutcome(await schedules.find(principal, id), id);
-}
+};
 
 /** Continues with the next occurrence from now on. Those of the pause are skipped. */
-export async function resumeSchedule(
-  principal: Principal,
-  id: string,
-  { schedules, clock }: SchedulesContext,
-): Promise<ScheduleOutcome> {
+export const resumeSchedule: Method<"resume"> = async ({ schedules, clock }, principal, id) => {
   for (;;) {
     const schedule = await schedules.find(principal, id);
     if (schedule?.pausedAt === undefined) return toOutcome(schedule, id);
@@ -187,7 +168,7 @@ export async function resumeSchedule(
     // If somebody else changed it in between, their change counts.
     await schedules.resume(schedule, nextTime(schedule, now), missedSkip(schedule, now, "paused"));
   }
-}
+};
 
 const toOutcome = (schedule: Schedule | undefined, id: string): ScheduleOutcome =>
   schedule === undefined ? { ok: false, code: "not_found", message: noSchedule(id) } : { ok: true, schedule };
@@ -207,11 +188,7 @@ export const newRun = (
 });
 
 /** Starts a run of a schedule now, which changes nothing of its times. */
-export async function runScheduleNow(
-  principal: Principal,
-  id: string,
-  context: SchedulesContext,
-): Promise<RunNowOutcome> {
+export const runScheduleNow: Method<"runNow"> = async (context, principal, id) => {
   const { schedules, choices } = context;
   const schedule = await schedules.find(principal, id);
   if (schedule === undefined) return { ok: false, code: "not_found", message: noSchedule(id) };
@@ -227,4 +204,4 @@ export async function runScheduleNow(
   if (created.kind === "too_many_open")
     return { ok: false, code: "too_many_open_runs", message: tooManyOpen(created.limit) };
   throw new Error(`A run of a schedule was not started: ${created.kind}.`);
-}
+};

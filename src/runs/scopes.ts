@@ -1,5 +1,6 @@
 /** Scopes that each method on runs needs, and the handle that enforces them for one holder. */
 import { DeepAgentError } from "../core/errors.ts";
+import type { RunContext } from "./context.ts";
 import type { GivenAnswer, SignedAnswer } from "./ports.ts";
 import type { Holder, Principal, Scope } from "./run.ts";
 import type { PrincipalRuns, RunsByHolder } from "./service.ts";
@@ -12,6 +13,15 @@ type ForEachPrincipal<Group> = {
 };
 
 export type RunGroups = { [Group in keyof PrincipalRuns]: ForEachPrincipal<PrincipalRuns[Group]> };
+
+/** Implements a method of a group: with the context of the service before its arguments. */
+export type Implements<
+  Group extends keyof RunGroups,
+  Name extends keyof RunGroups[Group],
+  Context = RunContext,
+> = RunGroups[Group][Name] extends (...args: infer Args) => infer Result
+  ? (context: Context, ...args: Args) => Result
+  : never;
 
 /** Scopes of which a holder needs one, or, by the arguments of the call, several such lists. */
 type Demand = readonly Scope[] | ((...args: never) => readonly (readonly Scope[])[]);

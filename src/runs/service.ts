@@ -8,7 +8,7 @@ import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
 import type {
   GivenAnswer,
-  RunQueries,
+  HolderQueries,
   RunRepository,
   SignedAnswer,
   StartRequest,
@@ -20,7 +20,16 @@ import type { RunEvent } from "./events.ts";
 import type { LiveText } from "./live-texts.ts";
 import type { RunNews } from "./news.ts";
 import type { Access, MadeWith, ShareOutcome, SharedRuns } from "./shares.ts";
-import type { Holder, Principal, Run, RunHead, RunRequest, RunView, SamplingReply } from "./run.ts";
+import type {
+  Holder,
+  OrRefused,
+  Principal,
+  Run,
+  RunHead,
+  RunRequest,
+  RunView,
+  SamplingReply,
+} from "./run.ts";
 import type {
   RunNowOutcome,
   ScheduleChanges,
@@ -34,9 +43,7 @@ import type { ReviewChoice } from "../tools/request.ts";
 /** Result of a start: a new run, a message to a run at work, or the result of an earlier equal start. */
 export type Started = "started" | "told" | "existing" | "joined";
 
-export type StartOutcome =
-  | { ok: true; run: Run; how: Started }
-  | { ok: false; code: StartRefusal; message: string };
+export type StartOutcome = OrRefused<{ run: Run; how: Started }, StartRefusal>;
 
 /** Stable reasons why no run was started. */
 type StartRefusal =
@@ -55,36 +62,26 @@ type StartRefusal =
 export interface Readiness extends Partial<StartChoices> {
   /** Specification of its model, such as `anthropic:claude-sonnet-4-5`. Absent: none, or not known. */
   model?: string;
-  /** Reason why no run can start now. */
-  refusal?: {
-    code: StartRefusal;
-    message: string;
-    /** Command that removes the reason. */
-    remedy?: string;
-  };
+  /** Reason why no run can start now. `remedy`: the command that removes it. */
+  refusal?: { code: StartRefusal; message: string; remedy?: string };
 }
 
 /** A late answer reaches an agent that continued without one as a message. */
 export type AnswerOutcome =
-  | { ok: true; request: RunRequest; how: "stored" | "repeated" | "told" }
+  | OrRefused<{ request: RunRequest; how: "stored" | "repeated" | "told" }, "not_found" | "invalid_answer">
   /** Others, or the deadline, had answered otherwise, or the answer is no longer needed; nothing changed. */
-  | { ok: false; code: "already_answered"; message: string; request: RunRequest }
-  | { ok: false; code: "not_found" | "invalid_answer"; message: string };
+  | { ok: false; code: "already_answered"; message: string; request: RunRequest };
 
-export type CancelOutcome =
-  | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
-  | { ok: false; code: "not_found"; message: string };
+/** `alreadyEnded`: it had ended before; nothing changed. */
+export type CancelOutcome = OrRefused<{ run: Run; alreadyEnded: boolean }, "not_found">;
 
-export type LaterReviewOutcome =
-  | { ok: true; record: ReviewRecord }
-  | {
-      ok: false;
-      code: "not_found" | "open" | "nothing_proposed" | "invalid" | "not_applied";
-      message: string;
-    };
+export type LaterReviewOutcome = OrRefused<
+  { record: ReviewRecord },
+  "not_found" | "open" | "nothing_proposed" | "invalid" | "not_applied"
+>;
 
 /** Outcome of deleting a run, or its proposed changes. */
-export type DeleteOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
+export type DeleteOutcome = OrRefused<object, "not_found" | "open">;
 
 export interface TellRequest {
   text: string;
@@ -92,9 +89,11 @@ export interface TellRequest {
   idempotencyKey?: string;
 }
 
-export type TellOutcome =
-  | { ok: true; run: Run; /** True if it was sent before; nothing changed. */ repeated: boolean }
-  | { ok: false; code: "not_found" | "ended" | "idempotency_conflict"; message: string };
+/** `repeated`: it was sent before; nothing changed. */
+export type TellOutcome = OrRefused<
+  { run: Run; repeated: boolean },
+  "not_found" | "ended" | "idempotency_conflict"
+>;
 
 /** A moment of a thread that a new one can begin from. */
 export interface RunPoint {
@@ -147,19 +146,7 @@ type WithoutPrincipal<Group> = {
 /** Everything that a principal may do with runs, for one holder. `scopes.ts` has the scopes that each method needs. */
 export interface PrincipalRuns {
   /** Looks at runs. A run of another principal looks exactly like one that does not exist. */
-  readonly read: WithoutPrincipal<
-    Pick<
-      RunQueries,
-      | "list"
-      | "summaries"
-      | "counts"
-      | "pending"
-      | "countPending"
-      | "children"
-      | "modelCalls"
-      | "recentEvents"
-    >
-  > & {
+  readonly read: WithoutPrincipal<HolderQueries> & {
     view(runId: string): Promise<RunView | undefined>;
     /** Events with `seq > after`, oldest first, at most `limit`. Returns `undefined` if there is no such run. */
     events(runId: string, options?: { after?: number; limit?: number }): Promise<RunEvent[] | undefined>;
@@ -199,7 +186,7 @@ export interface PrincipalRuns {
       runId: string,
       callId: string,
       reply: SamplingReply,
-    ): Promise<{ ok: true; repeated: boolean } | { ok: false; code: "not_found"; message: string }>;
+    ): Promise<OrRefused<{ repeated: boolean }, "not_found">>;
     cancel(runId: string, reason: string): Promise<CancelOutcome>;
     /** Renames a run, and changes nothing else. Without a name, its task is its name. False if the run is unknown. */
     rename(runId: string, name: string): Promise<boolean>;

@@ -1,7 +1,7 @@
 /** Links with which others look at one run, until they expire or are taken back. */
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
-import { type Principal, noRun } from "./run.ts";
+import { type OrRefused, type Principal, noRun } from "./run.ts";
 
 /** The token that something is made with, which ends with it. */
 export interface MadeWith {
@@ -19,8 +19,9 @@ export interface Access {
   kind: "link" | "subscription";
   id: string;
   principal: Principal;
-  /** The run, and the text that stands for it. Absent: all runs of the principal. */
+  /** Absent: all runs of the principal. */
   runId?: string;
+  /** The text that stands for the run. */
   name?: string;
   /** Absent in rows of an older version. */
   createdAt?: number;
@@ -30,7 +31,7 @@ export interface Access {
   /** The events of a subscription, and the address that they are sent to. */
   type?: string;
   url?: string;
-  /** Identifies the token that made the link; absent if none did. */
+  /** Identifies the token that made it; absent if none did. */
   credential?: string;
 }
 
@@ -43,14 +44,12 @@ export interface SharedRun extends Pick<Access, "id" | "principal" | "expiresAt"
 /** Most links to one run at a time. */
 export const MAX_SHARES = 20;
 
-export type ShareOutcome =
-  | { ok: true; share: SharedRun }
-  | { ok: false; code: "not_found" | "too_many"; message: string };
+export type ShareOutcome = OrRefused<{ share: SharedRun }, "not_found" | "too_many">;
 
 /** Storage of shares. An expired one looks like one that does not exist. */
 export interface ShareRows {
-  /** False: there are `MAX_SHARES` already. `undefined`: no such run. */
-  add(share: SharedRun): Promise<boolean | undefined>;
+  /** Returns false if the run has `most` others, and undefined if there is no such run. */
+  add(share: SharedRun, most: number): Promise<boolean | undefined>;
   find(id: string, now: number): Promise<SharedRun | undefined>;
   /** Links and subscriptions that have not expired, of one principal or of all. */
   access(now: number, principal?: Principal): Promise<Access[]>;
@@ -74,7 +73,7 @@ export async function share(
   // Whoever has the id and no signature of it opens nothing; all the same it cannot be guessed.
   const id = randomBytes(16).toString("base64url");
   const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0, ...by };
-  const isAdded = await runs.shares.add(made);
+  const isAdded = await runs.shares.add(made, MAX_SHARES);
   if (isAdded === undefined) return noRun(runId);
   if (isAdded) return { ok: true, share: made };
   const message = `This run has ${MAX_SHARES} links that work, which is the maximum. Stop one of them first.`;

@@ -5,7 +5,8 @@ import type { RunContext } from "./context.ts";
 import type { Created, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, noRun, parsePoint } from "./run.ts";
-import type { Readiness, RunPoint, StartOutcome, TellOutcome, TellRequest } from "./service.ts";
+import type { Implements } from "./scopes.ts";
+import type { Readiness, RunPoint, StartOutcome, TellRequest } from "./service.ts";
 
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
@@ -13,7 +14,7 @@ const pointId = (threadId: string, number: number): string => `${threadId}@${num
 export async function pointsOfThread(
   principal: Principal,
   threadId: string,
-  { runs, checkpoints }: Pick<RunContext, "runs" | "checkpoints">,
+  { runs, checkpoints }: RunContext,
 ): Promise<RunPoint[]> {
   const points: RunPoint[] = [];
   let runId: string | undefined;
@@ -30,7 +31,7 @@ export async function pointsOfThread(
 async function forkThread(
   principal: Principal,
   point: { threadId: string; number: number },
-  { runs, newId, clock, ...context }: StartContext,
+  { runs, newId, clock, ...context }: RunContext,
 ): Promise<{ ok: true; threadId: string } | Refused> {
   const name = pointId(point.threadId, point.number);
   const checkpoints = await context.checkpoints?.(principal);
@@ -61,12 +62,9 @@ const keyConflict = (runId: string): string =>
   `This idempotency key was used before, for run ${runId} with another task, goal or thread. Use a new key for a new task.`;
 
 /** Stores a message for an open run; its agent reads it before it next asks its model. */
-export async function tell(
-  principal: Principal,
-  runId: string,
-  { text, idempotencyKey, call }: TellRequest & { call?: StartRequest },
-  { runs, newId, clock }: Pick<RunContext, "runs" | "newId" | "clock">,
-): Promise<TellOutcome> {
+export const tell: Implements<"control", "tell"> = async (context, principal, runId, request) => {
+  const { runs, newId, clock } = context;
+  const { text, idempotencyKey, call }: TellRequest & { call?: StartRequest } = request;
   const sent = await runs.send(principal, runId, {
     id: newId("msg"),
     // In the form in which they are read back, so that a repeated message is the same.
@@ -92,12 +90,7 @@ export async function tell(
       return { ok: false, code: "ended", message: `Run ${runId} has already ended (${status}). ${next}` };
     }
   }
-}
-
-type StartContext = Pick<
-  RunContext,
-  "runs" | "checkpoints" | "environment" | "openRuns" | "preflight" | "choices" | "newId" | "clock"
->;
+};
 
 export const SHUTTING_DOWN: StartOutcome = {
   ok: false,
@@ -106,11 +99,7 @@ export const SHUTTING_DOWN: StartOutcome = {
 };
 
 /** Stores a new run, or a message to the run at work in the thread. A repeated request finds its run. */
-export async function start(
-  principal: Principal,
-  given: StartRequest,
-  context: StartContext,
-): Promise<StartOutcome> {
+export const start: Implements<"control", "start"> = async (context, principal, given) => {
   // In the form in which it is read back, so that a repeated request is equal.
   const { task, idempotencyKey, goal, ...rest } = supervised(given);
   const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
@@ -127,12 +116,12 @@ export async function start(
     if (told !== undefined) return told;
     // It ended in between: the thread is free.
   }
-}
+};
 
 async function create(
   principal: Principal,
   request: StartRequest,
-  context: StartContext,
+  context: RunContext,
 ): Promise<Created | Refused> {
   const { runs, environment, openRuns, newId, clock } = context;
   const offered = context.choices();
@@ -160,11 +149,11 @@ async function tellInstead(
   principal: Principal,
   run: Run,
   request: StartRequest,
-  context: StartContext,
+  context: RunContext,
 ): Promise<StartOutcome | undefined> {
   const { task: text, idempotencyKey } = request;
   const message = { text, ...defined({ idempotencyKey }), call: request };
-  const told = await tell(principal, run.id, message, context);
+  const told = await tell(context, principal, run.id, message);
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
   if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
   return undefined;

@@ -43,7 +43,7 @@ class Supervisor implements RunService {
       questionDeadlineMs: options.questionDeadlineMs,
     });
     const feed = this.#feed;
-    const storage = { runs, read: runs.read, schedules: runs.schedules, work, checkpoints, proposals };
+    const storage = { runs, schedules: runs.schedules, work, checkpoints, proposals };
     this.#options = options;
     this.#context = {
       ...storage,
@@ -61,7 +61,7 @@ class Supervisor implements RunService {
     const groups = runGroups({
       ...this.#context,
       options: this.#options,
-      tails: new SharedTails({ runs: this.#context.read, feed }),
+      tails: new SharedTails({ runs: runs.read, feed }),
       texts: this.#texts,
       isClosing: () => this.#closing !== undefined,
       stopWork: (runId) => this.#worker.cancel(runId),

@@ -1,7 +1,7 @@
 import type { AgentPath } from "../agent/agent.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine } from "../core/text.ts";
-import type { GoalEnded, GoalJudged, GoalView } from "./goal.ts";
+import { type GoalView, endedLine, judgedLine } from "./goal.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
 import type {
   AgentWork,
@@ -156,14 +156,13 @@ export class RunFold {
   readonly #usage = new UsageFold();
   /** The calls that people were asked about, by the ids of the requests. */
   readonly #asking = new Map<string, string>();
-  #judged: GoalJudged | undefined;
-  #goalEnded: GoalEnded | undefined;
+  #goal: Omit<GoalView, "criteria"> = {};
 
   add(event: RunEvent): void {
     this.lastSeq = event.seq;
     // Another round after the end of a goal, because of a message to the run, opens it again.
-    if (event.kind === "goal_judged") [this.#judged, this.#goalEnded] = [event.data, undefined];
-    if (event.kind === "goal_ended") this.#goalEnded = event.data;
+    if (event.kind === "goal_judged") this.#goal = { judged: event.data, line: judgedLine(event.data) };
+    if (event.kind === "goal_ended") this.#goal.line = endedLine(event.data);
     if (event.kind === "file_changed") this.#files.add(event.data.path);
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "question_asked" || event.kind === "approval_requested") {
@@ -196,7 +195,7 @@ export class RunFold {
   }
 
   goal({ goal: criteria }: Pick<Run, "goal">): GoalView | undefined {
-    return criteria && { criteria, ...defined({ judged: this.#judged, ended: this.#goalEnded }) };
+    return criteria && { criteria, ...this.#goal };
   }
 
   models(): ModelUsage[] {

@@ -1,7 +1,7 @@
 /** Shows a call to a person before they decide on it. */
 import type { Backend, Failure, FileInfo, ResolveOptions } from "../backends/backend.ts";
 import type { FileText } from "../backends/encoding.ts";
-import { binaryEdit } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import { parseContent } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { displayMarked, displayName, firstSentence, headOf, tailOf } from "../core/text.ts";
@@ -32,7 +32,7 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
   }
   const known = parseContent(path, data);
   if (known.ok && known.content.kind === "text") return { ...known.content, version, entry };
-  return { kind: "unreadable", reason: "the file is binary", entry, failure: binaryEdit(path) };
+  return { kind: "unreadable", reason: "the file is binary", entry, failure: errors.binaryEdit(path) };
 }
 
 /** Adds to a preview what else a person has to know about the file. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Backend, Failure, MaybePromise, WriteResult } from "../backends/backend.ts";
-import { fileNotFound, isDirectory } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import type { Glob } from "../backends/glob.ts";
 import {
   type PathResult,
@@ -60,12 +60,7 @@ async function firstExisting(
 }
 
 /** The path with each name below `from` that does not exist replaced by the one spelt nearly the same. */
-async function corrected(
-  path: string,
-  backend: Backend,
-  signal: AbortSignal,
-  from = "/",
-): Promise<string | undefined> {
+async function corrected(path: string, backend: Backend, signal: AbortSignal, from = "/") {
   let at = from;
   for (const wanted of path.slice(withSlash(from).length).split("/")) {
     const { files = [] } = await backend.ls(at, { signal });
@@ -81,11 +76,7 @@ async function corrected(
  * Runs the work of a call. However an abort shows (before, as an error result, as an exception), the answer
  * is the same; work that finished all the same keeps its result, because its effect is real.
  */
-export async function cancellable(
-  tool: string,
-  signal: AbortSignal,
-  work: () => Promise<ToolResult>,
-): Promise<ToolResult> {
+export async function cancellable(tool: string, signal: AbortSignal, work: () => Promise<ToolResult>) {
   if (signal.aborted) return cancelled(tool);
   try {
     const result = await work();
@@ -187,8 +178,8 @@ export async function previewMissing(
   const { files: [first] = [], ...listed } = await context.backend.ls(path, { signal: context.signal });
   const isOther = expects === "file" && first !== undefined && first.path !== path;
   if (listed.code !== "not_found" && !isOther) return undefined;
-  const missing = expects === "directory" ? listed : fileNotFound(path);
-  const failure = await failedAt(path, isOther ? isDirectory(path) : missing, context);
+  const missing = expects === "directory" ? listed : errors.fileNotFound(path);
+  const failure = await failedAt(path, isOther ? errors.isDirectory(path) : missing, context);
   const to = await resolveDestination(path, context.backend);
   return failing(`${what} ${to.name}`, args, { failure, to });
 }

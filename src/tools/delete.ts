@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Backend, FileInfo } from "../backends/backend.ts";
-import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
 import { backendError, failedAt, pathText, pathTool, previewMissing } from "./call.ts";
@@ -62,8 +62,8 @@ export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof deleteSc
 
 async function deletePath(path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
-  if (/^[/.]$/.test(path)) return backendError(refusedToDelete(path), path);
-  if (!backend.delete) return backendError(deletionUnavailable(path), path);
+  if (/^[/.]$/.test(path)) return backendError(errors.refusedToDelete(path), path);
+  if (!backend.delete) return backendError(errors.deletionUnavailable(path), path);
   const result = await backend.delete(path, { signal });
   if (result.error !== undefined) return failedAt(path, result, context);
   return {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Failure } from "../backends/backend.ts";
-import { fileNotFound } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import { textRefusal } from "../backends/file-data.ts";
 import { editFileText, notebookText } from "../backends/notebook.ts";
 import { displayName, headOf } from "../core/text.ts";
@@ -83,7 +83,7 @@ async function previewEdit(args: z.output<typeof editSchema>, { path }: CallPlac
   const refused = await backend.refusal?.("edit", path, { signal });
   if (refused) return fails(refused);
   const current = await currentText(path, backend, signal);
-  if (current.kind === "absent") return fails(fileNotFound(path));
+  if (current.kind === "absent") return fails(errors.fileNotFound(path));
   if (current.kind === "unreadable") {
     if (current.failure) return fails(current.failure);
     const summary = `Edit ${name}; its content could not be compared: ${current.reason}`;

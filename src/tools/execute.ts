@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Backend } from "../backends/backend.ts";
-import { outsideCommandFolder, notDirectory } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import type { BackgroundJobs, ExecuteResponse, JobInfo, SandboxBackend } from "../backends/executor.ts";
 import { isAtOrBelow, withSlash } from "../backends/paths.ts";
 import { defined } from "../core/defined.ts";
@@ -89,10 +89,10 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
 async function directoryRefusal(path: string, backend: SandboxBackend, signal: AbortSignal) {
   const { folder = "/" } = backend.commands ?? {};
   if (path.startsWith("/") && !isAtOrBelow(path, folder))
-    return outsideCommandFolder(withSlash(folder), path);
+    return errors.outsideCommandFolder(withSlash(folder), path);
   const { files: [first] = [], error, code } = await backend.ls(path, { signal });
   if (code === "not_found") return { error, code };
-  return first?.path === path ? notDirectory(path) : undefined;
+  return first?.path === path ? errors.notDirectory(path) : undefined;
 }
 
 async function runCommand(

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { byValue } from "../core/by-identity.ts";
 import { defined } from "../core/defined.ts";
 import type { ReadResult } from "../backends/backend.ts";
-import { binaryTooLarge } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import { textRefusal } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
@@ -34,7 +34,7 @@ function mediaResult(
     return binary(`is binary (${mimeType}, ${bytes.length} bytes) and cannot be shown as text`);
   const problem = mediaProblem(facts, { accepts });
   if (problem !== undefined) return binary(`(${describeMedia(facts, named)}) cannot be shown. ${problem}`);
-  if (bytes.length > 10 * 1024 * 1024) return backendError(binaryTooLarge(bytes.length), path);
+  if (bytes.length > 10 * 1024 * 1024) return backendError(errors.binaryTooLarge(bytes.length), path);
   const block: ContentBlock = {
     type,
     mimeType,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { displayName, oneLine, stripControl } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { withNotices } from "./format.ts";
-import { type ToolSpec, defineTool } from "./tool.ts";
+import { defineTool } from "./tool.ts";
 
 const memorySearchSchema = z.strictObject({
   query: z.string().min(1).max(500).describe("Words, or a topic"),
@@ -18,9 +18,7 @@ export interface FoundMemories {
 }
 
 /** Finds memories by meaning, for agents with semantic memory search. */
-export const searchMemoriesTool = (
-  search: (query: string, limit: number) => Promise<FoundMemories>,
-): ToolSpec<typeof memorySearchSchema> =>
+export const searchMemoriesTool = (search: (query: string, limit: number) => Promise<FoundMemories>) =>
   defineTool({
     name: "search_memories",
     kind: "read",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Failure, WriteResult } from "../backends/backend.ts";
-import { alreadyExists, changedSinceRead, invalidBase64, isDirectory } from "../backends/errors.ts";
+import { errors } from "../backends/errors.ts";
 import { textRefusal } from "../backends/file-data.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { writtenNotebook as fileText } from "../backends/notebook.ts";
@@ -37,7 +37,7 @@ export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof write
       schema: writeSchema,
       async work({ content }, { path, directory }, context) {
         const { backend, signal, evenReadOnly } = context;
-        if (directory) return backendError(isDirectory(path), path);
+        if (directory) return backendError(errors.isDirectory(path), path);
         const created = await backend.write(path, fileText(path, content), { mode: "create", signal });
         const expectedVersion = created.code === "exists" ? versionToReplace(path, context) : undefined;
         let result: WriteResult = created;
@@ -91,8 +91,8 @@ function writeRefusal(path: string, current: CurrentText, seen: string | undefin
   const failure = current.kind === "unreadable" ? current.failure : undefined;
   if (failure && failure.code !== "binary") return failure;
   const isThere = current.kind === "text" || failure !== undefined || current.entry !== undefined;
-  if (isThere && seen === undefined) return alreadyExists(path);
-  return current.kind === "text" && seen !== current.version ? changedSinceRead(path) : undefined;
+  if (isThere && seen === undefined) return errors.alreadyExists(path);
+  return current.kind === "text" && seen !== current.version ? errors.changedSinceRead(path) : undefined;
 }
 
 async function previewWrite(
@@ -107,12 +107,14 @@ async function previewWrite(
   const mimeType = mimeTypeOf(path);
   const current = await currentText(path, backend, signal);
   const seen = versionToReplace(path, context);
-  const known = directory ? isDirectory(path) : await backend.refusal?.("write", path, { signal });
+  const known = directory ? errors.isDirectory(path) : await backend.refusal?.("write", path, { signal });
   const refusal = known ?? writeRefusal(path, current, seen);
   const failure = refusal && backendError(refusal, path);
   const isText = isTextType(mimeType);
   if (!isText && !decodeBase64(content))
-    return failing(`Write ${name}`, args, { failure: backendError(invalidBase64(path, mimeType), path) });
+    return failing(`Write ${name}`, args, {
+      failure: backendError(errors.invalidBase64(path, mimeType), path),
+    });
   if (failure && !(isText && current.kind === "text")) return failing(`Write ${name}`, args, { failure, to });
   if (!isText) {
     // The beginning of the base64 text: a person learns more from type and size, and can ask for the rest.

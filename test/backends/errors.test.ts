@@ -1,9 +1,35 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import * as errors from "../../src/backends/errors.ts";
+import type { BackendErrorCode } from "../../src/backends/backend.ts";
+import table from "../../src/backends/errors.json" with { type: "json" };
+import { errors } from "../../src/backends/errors.ts";
 
 const SOURCES = join(import.meta.dirname, "../../src/backends");
+
+const CODES: Record<BackendErrorCode, true> = {
+  not_found: true,
+  exists: true,
+  is_directory: true,
+  not_directory: true,
+  permission_denied: true,
+  invalid_path: true,
+  outside_root: true,
+  symlink: true,
+  binary: true,
+  encoding: true,
+  too_large: true,
+  no_match: true,
+  ambiguous: true,
+  conflict: true,
+  invalid_pattern: true,
+  out_of_range: true,
+  timeout: true,
+  aborted: true,
+  unsupported: true,
+  io: true,
+  backend_error: true,
+};
 
 describe("failure texts", () => {
   it.each([
@@ -68,6 +94,14 @@ describe("failure texts", () => {
     [errors.deletionUnavailable("/a"), "unsupported", "deletion is not available for '/a'."],
   ])("%j", (failure, code, error) => {
     expect(failure).toEqual({ code, error });
+  });
+
+  it("have a known code and one gap, if their text is about something", () => {
+    const known = Object.keys(CODES);
+    for (const [code, text] of [...Object.values(table.fixed), ...Object.values(table.about)])
+      expect(known, text).toContain(code);
+    for (const [, text = ""] of Object.values(table.fixed)) expect(text.split("{}")).toHaveLength(1);
+    for (const [, text = ""] of Object.values(table.about)) expect(text.split("{}")).toHaveLength(2);
   });
 
   it("stand in one place: no other file of the backends makes a failure", () => {

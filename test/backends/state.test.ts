@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FileData } from "../../src/backends/backend.ts";
-import { threadFilesMissing } from "../../src/backends/errors.ts";
+import { errors } from "../../src/backends/errors.ts";
 import { resolveBackend, snapshotFiles } from "../../src/backends/runtime.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 
@@ -19,7 +19,7 @@ describe("StateBackend", () => {
     for (const runtime of threads) {
       expect((await (await resolveBackend(backend, runtime)).read("/a.txt")).content).toBe(runtime.threadId);
     }
-    expect(backend.read("/a.txt")).toEqual(threadFilesMissing());
+    expect(backend.read("/a.txt")).toEqual(errors.threadFilesMissing());
   });
 
   it("keeps the time of creation and sets that of the change", () => {

@@ -1,11 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  emptyOldString,
-  identicalStrings,
-  stringAmbiguous,
-  stringNotFound,
-} from "../../src/backends/errors.ts";
+import { errors } from "../../src/backends/errors.ts";
 import { editText, keepForm } from "../../src/backends/text-edit.ts";
 
 const edited = (text: string, oldString: string, newString: string, replaceAll?: boolean): string => {
@@ -51,13 +46,13 @@ describe("editText", () => {
   });
 
   it("says why it changed nothing", () => {
-    expect(editText("abc", "x", "y")).toEqual({ ok: false, ...stringNotFound("x") });
-    expect(editText("aa", "a", "b")).toEqual({ ok: false, ...stringAmbiguous("a", 2) });
-    expect(editText("a", "a", "a")).toEqual({ ok: false, ...identicalStrings() });
-    expect(editText("a\nb", "a\r\nb", "a\nb")).toEqual({ ok: false, ...identicalStrings() });
-    expect(editText("a", "", "b")).toEqual({ ok: false, ...emptyOldString() });
-    expect(editText("", "", "")).toEqual({ ok: false, ...identicalStrings() });
-    expect(editText("", "a", "b")).toEqual({ ok: false, ...stringNotFound("a") });
+    expect(editText("abc", "x", "y")).toEqual({ ok: false, ...errors.stringNotFound("x") });
+    expect(editText("aa", "a", "b")).toEqual({ ok: false, ...errors.stringAmbiguous("a", 2) });
+    expect(editText("a", "a", "a")).toEqual({ ok: false, ...errors.identicalStrings() });
+    expect(editText("a\nb", "a\r\nb", "a\nb")).toEqual({ ok: false, ...errors.identicalStrings() });
+    expect(editText("a", "", "b")).toEqual({ ok: false, ...errors.emptyOldString() });
+    expect(editText("", "", "")).toEqual({ ok: false, ...errors.identicalStrings() });
+    expect(editText("", "a", "b")).toEqual({ ok: false, ...errors.stringNotFound("a") });
   });
 
   it("sets the content of an empty file, its byte order mark kept", () => {

@@ -38,7 +38,7 @@ test("a run works until its judge finds the goal met, and its journal has every 
   expect(view.goal).toMatchObject({
     criteria: GOAL,
     judged: { round: 2, rounds: 3 },
-    ended: { outcome: "met" },
+    line: "goal met",
   });
   const events = await follow(service, id);
   expect(judgedIn(events).map(({ verdicts }) => verdicts.map(({ verdict }) => verdict))).toEqual([
@@ -69,7 +69,7 @@ test("a person decides what the judge cannot settle, also after the server was k
   });
   const view = await reach(service, id, "completed");
   expect(view.run).toMatchObject({ answer: "answer 1" });
-  expect(view.goal?.ended).toMatchObject({ outcome: "accepted" });
+  expect(view.goal?.line).toMatch(/^goal accepted by a person/);
   expect(judgedIn(await follow(service, id))).toHaveLength(1);
   expect(first.model.requests.filter(isJudge)).toHaveLength(1);
 });
@@ -81,7 +81,7 @@ test("a run that is over without meeting its goal says so", async () => {
   const { run, goal } = await reach(service, id, "completed");
   expect(run).toMatchObject({ stopReason: "goal_not_met" });
   expect(run.answer).toMatch(/^Goal not met: all 3 rounds are used\./);
-  expect(goal?.ended).toMatchObject({ outcome: "not_met", reason: "all 3 rounds are used" });
+  expect(goal?.line).toBe("goal not met: all 3 rounds are used");
 });
 
 test("criteria that make no goal are refused, and nothing is started", async () => {
@@ -137,7 +137,7 @@ test("a judge works with a model that a client lends, also after nobody lent it 
   await lend({ type: "tool_use", id: "use_1", name: "findings", input: finding?.args ?? {} });
   const { run, goal } = await reach(service, id, "completed");
   expect(run.answer).toBe("done");
-  expect(goal?.ended).toMatchObject({ outcome: "met" });
+  expect(goal?.line).toBe("goal met");
 });
 
 test("a message to a run whose goal is met is worked on, and the new answer is judged", async () => {
@@ -149,6 +149,6 @@ test("a message to a run whose goal is met is worked on, and the new answer is j
   const { run, goal } = await reach(service, id, "completed");
   const rounds = sent.ok ? 2 : 1; // it may have ended before
   expect(run.answer).toBe(`answer ${rounds}`);
-  expect(goal).toMatchObject({ judged: { round: rounds }, ended: { outcome: "met" } });
+  expect(goal).toMatchObject({ judged: { round: rounds }, line: "goal met" });
   expect(model.requests.filter(isJudge)).toHaveLength(rounds);
 });

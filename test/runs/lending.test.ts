@@ -102,7 +102,7 @@ test("nor does it give up waiting for what another server asks", async () => {
     const onFailure = (error: unknown) => void failures.push(error);
     const lender = lenderFor(
       { lease: claimed.lease, onFailure },
-      { work, read: runs.read, feed, clock: () => now, patienceMs: 60_000 },
+      { work, runs, feed, clock: () => now, patienceMs: 60_000 },
     );
     return { lender, feed, failures };
   };

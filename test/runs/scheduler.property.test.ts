@@ -124,10 +124,10 @@ test("each occurrence has one run or one logged skip, whatever servers do and cl
       for (const next of steps) {
         if (next.kind === "wait") now += next.minutes * MINUTE;
         else if (next.kind === "end") await endRuns();
-        else if (next.kind === "pause") await pauseSchedule(ME, "sch_1", context);
+        else if (next.kind === "pause") await pauseSchedule(context, ME, "sch_1");
         else if (next.kind === "resume") {
           // Resuming after the clock was set back makes it due again, which counts as a wish of a person.
-          if (now >= latest) await resumeSchedule(ME, "sch_1", context);
+          if (now >= latest) await resumeSchedule(context, ME, "sch_1");
         } else if (next.kind === "look") {
           latest = Math.max(latest, now);
           const servers = next.deaths.map((death, index) =>
@@ -138,7 +138,7 @@ test("each occurrence has one run or one logged skip, whatever servers do and cl
       }
       // At last a server stays, and runs end.
       now = Math.max(now, latest);
-      await resumeSchedule(ME, "sch_1", context);
+      await resumeSchedule(context, ME, "sch_1");
       for (let more = 0; more < 8; more += 1) {
         await endRuns();
         await look(one, clock, "lives", openRuns);

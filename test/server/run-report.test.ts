@@ -318,7 +318,7 @@ test("a goal that was not met: the message, the verdicts, and what is missing", 
     goal: {
       criteria,
       judged: { round: 2, rounds: 5, verdicts },
-      ended: { round: 2, outcome: "not_met", reason: "nobody answered" },
+      line: "goal not met: nobody answered",
     },
   });
   const report = runReport(view, FORMS);

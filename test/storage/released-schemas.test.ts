@@ -1,5 +1,5 @@
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import type { Migration } from "../../src/storage/sql/migration.ts";
+import type { Migration } from "../../src/storage/sql/sql-files.ts";
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";

@@ -321,7 +321,9 @@ export function runRepositoryContract(
       test("is found until it expires or is taken back, by any server", async () => {
         const run = await begin();
         const [first, second] = [share(run, "s1"), share(run, "s2", { expiresAt: now + 2000 })];
-        expect([await runs.shares.add(first), await runs.shares.add(second)]).toEqual([true, true]);
+        expect([await runs.shares.add(first, MAX_SHARES), await runs.shares.add(second, MAX_SHARES)]).toEqual(
+          [true, true],
+        );
         const other = await data.connect();
         expect(await other.shares.find("s1", now)).toEqual(first);
         await other.shares.countOpening(first);
@@ -336,8 +338,8 @@ export function runRepositoryContract(
 
       test("is its owner's alone to make, to see and to take back", async () => {
         const run = await begin();
-        expect(await runs.shares.add(share(run, "s1", { principal: "you" }))).toBeUndefined();
-        await runs.shares.add(share(run, "s2"));
+        expect(await runs.shares.add(share(run, "s1", { principal: "you" }), MAX_SHARES)).toBeUndefined();
+        await runs.shares.add(share(run, "s2"), MAX_SHARES);
         expect(await runs.shares.access(now, "you")).toEqual([]);
         expect(await runs.shares.revoke("you", "s2")).toBe(false);
         expect(await runs.shares.find("s2", now)).toMatchObject({ principal: ME, runId: run.id });
@@ -345,10 +347,14 @@ export function runRepositoryContract(
 
       test("is one of a few; those that have expired make room, and none outlives its run", async () => {
         const run = await begin();
-        for (let made = 0; made < MAX_SHARES; made += 1) await runs.shares.add(share(run, `s${made}`));
-        expect(await runs.shares.add(share(run, "more"))).toBe(false);
+        for (let made = 0; made < MAX_SHARES; made += 1)
+          await runs.shares.add(share(run, `s${made}`), MAX_SHARES);
+        expect(await runs.shares.add(share(run, "more"), MAX_SHARES)).toBe(false);
         expect(
-          await runs.shares.add(share(run, "later", { createdAt: now + 1000, expiresAt: now + 2000 })),
+          await runs.shares.add(
+            share(run, "later", { createdAt: now + 1000, expiresAt: now + 2000 }),
+            MAX_SHARES,
+          ),
         ).toBe(true);
         await runs.cancel(ME, run.id, "enough", now);
         expect(await runs.disown(ME, run.id)).toBe(true);

@@ -48,10 +48,7 @@ export interface TurnSteps {
 export const SPENT = "_spent";
 
 /** Adds later values, or starts again for another run. The working time is the longest of them. */
-export function addSpent(
-  before: Partial<Carried>,
-  writes: ReadonlyArray<Partial<Carried>>,
-): Partial<Carried> {
+export function addSpent(before: Partial<Carried>, writes: ReadonlyArray<Partial<Carried>>) {
   let sum = before;
   for (const write of writes) {
     const known = sum.run === write.run ? sum : {};

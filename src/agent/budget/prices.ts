@@ -34,10 +34,7 @@ export function modelPrice(
 }
 
 /** US dollars for one reply; `undefined` if its tokens or the price of its model are not known. */
-export function replyCost(
-  reply: AIMessage,
-  prices?: Readonly<Record<string, ModelPrice>>,
-): number | undefined {
+export function replyCost(reply: AIMessage, prices?: Readonly<Record<string, ModelPrice>>) {
   const listed = findPrice(reportedModel(reply), prices);
   if (listed === undefined || !reply.usage_metadata) return undefined;
   const { input_tokens: input, output_tokens: output, input_token_details: details } = reply.usage_metadata;

@@ -28,11 +28,7 @@ export const passedMark = ({ share }: Used): number =>
   USE_MARKS.findLast(([percent]) => share * 100 >= percent)?.[0] ?? 0;
 
 /** The newest result of a tool, which the model has not seen yet, with the note; undefined after other messages. */
-export function withMark(
-  messages: readonly BaseMessage[],
-  { limit }: Used,
-  mark: number,
-): BaseMessage | undefined {
+export function withMark(messages: readonly BaseMessage[], { limit }: Used, mark: number) {
   const newest = messages.at(-1);
   if (!ToolMessage.isInstance(newest)) return undefined;
   const advice = USE_MARKS.find(([percent]) => percent === mark)?.[1] ?? "";

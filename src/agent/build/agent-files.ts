@@ -196,11 +196,8 @@ function modelWish(given: unknown): Pick<AgentFile, "model" | "modelAlias"> {
 }
 
 /** The subagents of `folders`; of two with one name the later counts. Unreadable files are left out with a warning. */
-export const loadAgentFiles = (
-  backend: Backend,
-  folders: readonly string[],
-  log: Logger,
-): Promise<AgentFile[]> => loadTextFiles(backend, folders, "agent_file", parseAgentFile, log);
+export const loadAgentFiles = (backend: Backend, folders: readonly string[], log: Logger) =>
+  loadTextFiles(backend, folders, "agent_file", parseAgentFile, log);
 
 export interface LoadSubagentsOptions {
   /** The backend of the files: an instance, not a factory. */

@@ -112,11 +112,7 @@ function skills(
 
 type Described = ReadonlyArray<{ name: string; description: string }>;
 
-function filesAndDelegation(
-  params: DeepAgentParams,
-  subagents: Described,
-  room: number | undefined,
-): Middleware[] {
+function filesAndDelegation(params: DeepAgentParams, subagents: Described, room: number | undefined) {
   const { backend = StateBackend, log = silentLogger } = params;
   return [
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),

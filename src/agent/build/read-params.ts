@@ -336,10 +336,7 @@ export function checkSkillSources(sources: readonly string[] = []): void {
 }
 
 /** @throws ConfigurationError when the tool for the structured answer has the name of another one. */
-export function checkAnswerTools(
-  format: ResponseFormat | undefined,
-  tools: ReadonlyMap<string, unknown>,
-): void {
+export function checkAnswerTools(format: ResponseFormat | undefined, tools: ReadonlyMap<string, unknown>) {
   const names = format ? answerToolNames(format) : [];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   const taken = names.find((name) => tools.has(name));

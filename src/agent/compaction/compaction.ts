@@ -181,11 +181,7 @@ interface Words {
 }
 
 /** Keeps the messages of people and the todo list beside the summary. Returns undefined if there are none. */
-function verbatimText(
-  { state: { todos }, messages }: ModelRequest,
-  keptFrom: string,
-  words: Words,
-): string | undefined {
+function verbatimText({ state: { todos }, messages }: ModelRequest, keptFrom: string, words: Words) {
   const end = messages.findIndex(({ id }) => id === keptFrom);
   const said = fittingMessages(messages.slice(0, end).filter(isPerson).map(withStartNote).map(textOf), words);
   const list = todos.map(({ content, status }) => `- [${status}] ${content}`);

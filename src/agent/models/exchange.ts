@@ -233,11 +233,7 @@ export function exchangeMessages<Model extends object>(model: Model, exchange: E
 }
 
 /** A model of OpenAI's two APIs. Copies of it are made from its fields. */
-export async function openAiModel(
-  fields: Record<string, unknown>,
-  exchange: Exchange,
-  origin: string,
-): Promise<BaseChatModel> {
+export async function openAiModel(fields: Record<string, unknown>, exchange: Exchange, origin: string) {
   const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = await import("@langchain/openai");
   const responses = new ChatOpenAIResponses(fields);
   const asking = responses as unknown as Completions; // LangChain's class has it

@@ -61,10 +61,7 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
 }
 
 /** Adds those of one piece of an answer. Returns true if there were any. */
-function take(
-  { reasoning_details: details, tool_calls: calls, ...delta }: JsonFields,
-  extras: Extras,
-): boolean {
+function take({ reasoning_details: details, tool_calls: calls, ...delta }: JsonFields, extras: Extras) {
   for (const detail of asArray(details).filter(isRecord)) takeDetail(detail, extras.reasoning_details);
   const signed = asArray(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
   for (const call of signed.map(recordOf))

@@ -314,12 +314,7 @@ export function mendName(given: string, tools: readonly string[]): string {
  * The reply as one message with these calls, without the copies that packages keep: long arguments would be stored and
  * loaded three times. What OpenAI's package sends in place of the message stays, unless the calls have changed.
  */
-function rebuildReply(
-  reply: AIMessage,
-  calls: ToolCall[],
-  isChanged: boolean,
-  name: string | undefined,
-): AIMessage {
+function rebuildReply(reply: AIMessage, calls: ToolCall[], isChanged: boolean, name: string | undefined) {
   const { content, additional_kwargs, response_metadata, usage_metadata, id } = reply;
   const { tool_calls: _calls, ...kwargs } = additional_kwargs;
   const metadata = { ...response_metadata };

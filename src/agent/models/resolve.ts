@@ -64,10 +64,7 @@ export async function resolveModel(
   return { model, name: spec, provider };
 }
 
-async function providerModel(
-  choice: Extract<ModelChoice, { ok: true }>,
-  options: ResolveOptions,
-): Promise<BaseChatModel> {
+async function providerModel(choice: Extract<ModelChoice, { ok: true }>, options: ResolveOptions) {
   const { packages, requestMs = 120_000, idleMs = 300_000 } = options;
   const plan = planModel(choice, options);
   const { facts, wire, exchange, origin, packageName } = plan;

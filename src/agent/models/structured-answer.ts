@@ -189,11 +189,8 @@ async function retryText(error: unknown, { name, options }: ToolStrategy): Promi
   return typeof handle === "string" ? handle : handle(error as Parameters<typeof handle>[0]);
 }
 
-const answerResult = (
-  { id = "", name }: ToolCall,
-  content: string,
-  status: "success" | "error",
-): ToolMessage => new ToolMessage({ content, name, tool_call_id: id, status });
+const answerResult = ({ id = "", name }: ToolCall, content: string, status: "success" | "error") =>
+  new ToolMessage({ content, name, tool_call_id: id, status });
 
 /**
  * The agent ended without an answer in the form that was asked for. Its code, `no_structured_response`, is

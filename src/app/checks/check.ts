@@ -1,7 +1,6 @@
-import type { Environment } from "../../agent/models/choose.ts";
 import type { HostFacts } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
-import { withStoredKeys } from "../stored-keys.ts";
+import { type FoundKeys, withStoredKeys } from "../stored-keys.ts";
 
 /** One thing that a run needs. */
 export interface Check {
@@ -11,16 +10,10 @@ export interface Check {
   text: string;
 }
 
-export interface Facts {
+export interface Facts extends FoundKeys {
   config: Config;
   warnings: readonly string[];
   host: HostFacts;
-  /** The environment, with the keys that the keychain has. */
-  env: Environment;
-  /** Variables whose values are from the keychain. */
-  found: readonly string[];
-  /** The reason why the keychain could not be read. */
-  problem?: string;
   /** True if an MCP client may lend its model. */
   lendable: boolean;
 }

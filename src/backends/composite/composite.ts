@@ -16,7 +16,7 @@ import type {
 } from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import { COMPLETE, CheckedBackend, PARALLEL_TRANSFERS, toDownload, uploadTo } from "../checked-backend.ts";
-import * as errors from "../errors.ts";
+import { type BackendFailure, errors } from "../errors.ts";
 import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
 import { bindRuntime, lifetimeAt, listRoots } from "../runtime.ts";
@@ -24,7 +24,7 @@ import { sortByPath } from "../search.ts";
 import type { Target, WithPaths } from "./mounts.ts";
 import { MountTree, globTree, grepTree, listTree, ownerOptions, readMounts, restore } from "./mounts.ts";
 
-async function treeRefusal(tree: MountTree, path: string): Promise<errors.BackendFailure | undefined> {
+async function treeRefusal(tree: MountTree, path: string): Promise<BackendFailure | undefined> {
   const owner = tree.targetOf(path);
   if (owner.inner === "/") return errors.refusedToDelete(path);
   for (const mount of [owner.mount, ...tree.below(path)]) {
@@ -61,7 +61,7 @@ async function innerOptions(
   tree: Pick<Backend, "ls">,
   { prefix }: Executor,
   { cwd, ...rest }: ExecuteOptions,
-): Promise<ExecuteOptions | errors.BackendFailure> {
+): Promise<ExecuteOptions | BackendFailure> {
   if (cwd === undefined) return rest;
   const valid = validatePath(cwd);
   if (!valid.ok) return valid;
@@ -76,7 +76,7 @@ interface TreePath extends Located, Target {
   tree: MountTree;
 }
 
-function locate(tree: MountTree, given: string): TreePath | errors.BackendFailure {
+function locate(tree: MountTree, given: string): TreePath | BackendFailure {
   const valid = validatePath(given);
   return valid.ok ? { path: valid.path, tree, ...tree.targetOf(valid.path) } : valid;
 }

@@ -12,7 +12,8 @@ import type {
   WriteResult,
 } from "../backend.ts";
 import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
-import * as errors from "../errors.ts";
+import texts from "../errors.json" with { type: "json" };
+import { type BackendFailure, type FailureAt, errors } from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import type { FilesystemPath, PathForm } from "./jail.ts";
 import { Jail, formatFilesystemPath, parseFilesystemPath } from "./jail.ts";
@@ -21,20 +22,9 @@ import { deleteEntry, editPath, entryRefusal, putPath, readPath, readWholePath }
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 
-const IO_REASONS: Readonly<Record<string, string>> = {
-  ENOSPC: "no space left on the device",
-  EDQUOT: "the disk quota is used up",
-  EMFILE: "too many files are open; try again",
-  ENFILE: "too many files are open; try again",
-  ENAMETOOLONG: "the name is too long",
-  EBUSY: "it changed while it was opened; try again",
-  ENOTEMPTY: "files were added to it during the call; try again",
-  EALIAS: "Windows reads this name as something else; choose another one",
-  ENOROOT: "the root directory no longer exists; create it again",
-  EIO: "the device reports an input/output error",
-};
+const IO_REASONS: Readonly<Record<string, string>> = texts.ofSystem;
 
-const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
+const FAILURES: Readonly<Record<string, FailureAt>> = {
   EACCES: errors.permissionDenied,
   EPERM: errors.permissionDenied,
   EROFS: errors.permissionDenied,
@@ -87,7 +77,7 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
 };
 
 /** The failures for a missing entry of methods that do not ask for a file. */
-const MISSING_ENTRY: Partial<Record<Method, errors.FailureAt>> = {
+const MISSING_ENTRY: Partial<Record<Method, FailureAt>> = {
   ls: errors.directoryNotFound,
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,
@@ -123,7 +113,7 @@ class Disk implements DiskTree {
     this.maxFileSize = (options.maxFileSizeMb ?? 10) * 1024 * 1024;
   }
 
-  locate(path: string): DiskPath | errors.BackendFailure {
+  locate(path: string): DiskPath | BackendFailure {
     const parsed = parseFilesystemPath(path, this.form);
     return "error" in parsed ? parsed : { ...parsed, jail: this.jail, disk: this };
   }

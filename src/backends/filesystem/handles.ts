@@ -49,7 +49,7 @@ export const openRoot = (
   path: string,
   byDescriptor: boolean,
   platform: NodeJS.Platform = process.platform,
-): DirectoryHandle =>
+) =>
   byDescriptor
     ? new DescriptorDirectory(fs.openSync(path, fs.constants.O_RDONLY | DIRECTORY | NO_FOLLOW))
     : new NamedDirectory(path, platform);

@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { codeOf, orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import type { Located } from "../checked-backend.ts";
-import { type BackendFailure, outsideRoot } from "../errors.ts";
+import { type BackendFailure, errors } from "../errors.ts";
 import { hasSpellings, plainSpelling, validatePath } from "../paths.ts";
 import { AccessError, type DirectoryHandle, hasDescriptorPaths, fileIdentity, openRoot } from "./handles.ts";
 
@@ -419,7 +419,7 @@ export function parseFilesystemPath(
   const asked = resolve(form.rootDir, valid.path);
   const wanted = replaceBase(asked, form.configuredDir, form.rootDir) ?? asked;
   const below = replaceBase(wanted, form.jailDir, "");
-  if (below === undefined) return outsideRoot(valid.path, form.configuredDir);
+  if (below === undefined) return errors.outsideRoot(valid.path, form.configuredDir);
   return { segments: splitPath(below, sep), path: wanted };
 }
 

@@ -4,7 +4,7 @@ import * as fs from "node:fs";
 import { promisify } from "node:util";
 import type * as port from "../backend.ts";
 import { type Change, type Edit, fileLocks } from "../checked-backend.ts";
-import * as errors from "../errors.ts";
+import { type BackendFailure, errors } from "../errors.ts";
 import { mayBeIso2022, readFileText } from "../encoding.ts";
 import { classifyBytes, editContent, encodingFacts, readContent, toFileData } from "../file-data.ts";
 import { isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
@@ -202,7 +202,7 @@ async function withOpenFile<Result>(
   name: string,
   { path, hidden }: FilesystemPath,
   use: (file: OpenFile) => Promise<Result>,
-): Promise<Result | errors.BackendFailure> {
+): Promise<Result | BackendFailure> {
   const descriptor = directory.openFile(name, fs.constants.O_RDONLY);
   try {
     const stats = fs.fstatSync(descriptor, { bigint: true });
@@ -213,7 +213,7 @@ async function withOpenFile<Result>(
   }
 }
 
-function whyNotFile(stats: fs.BigIntStats, path: string): errors.BackendFailure | undefined {
+function whyNotFile(stats: fs.BigIntStats, path: string): BackendFailure | undefined {
   if (stats.isDirectory()) return errors.isDirectory(path);
   return stats.isFile() ? undefined : errors.notRegularFile(path);
 }
@@ -261,7 +261,7 @@ function openPath<Result>(
   at: FilesystemPath,
   options: port.CallOptions,
   use: (file: OpenFile) => Promise<Result>,
-): Promise<Result | errors.BackendFailure> {
+): Promise<Result | BackendFailure> {
   options.signal?.throwIfAborted();
   const { jail, segments, links } = at;
   return jail.atEntry(segments, { links }, ({ directory, name }) => withOpenFile(directory, name, at, use));
@@ -343,7 +343,7 @@ async function exclusively<Result>(
   { jail, segments, path, links }: FilesystemPath,
   options: WalkOptions,
   run: (located: JailEntry) => Promise<Result>,
-): Promise<Result | errors.BackendFailure> {
+): Promise<Result | BackendFailure> {
   if (segments.length === 0) return errors.isDirectory(path);
   const walk = { ...options, links };
   const key = await jail.atEntry(segments, walk, ({ directory, name }) => entryKey(directory, name));
@@ -354,7 +354,7 @@ function whyNotWritable(
   old: fs.BigIntStats | undefined,
   path: string,
   { mode, expectedVersion, evenReadOnly }: port.WriteOptions,
-): errors.BackendFailure | undefined {
+): BackendFailure | undefined {
   if (old?.isSymbolicLink() === true) return errors.writeToSymlink(path);
   if (old?.isDirectory() === true) return errors.isDirectory(path);
   if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);

@@ -4,7 +4,7 @@ import { filterInTurns } from "../../core/concurrency.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
 import { detectEncoding, encodedForms, readFileText } from "../encoding.ts";
-import { operationAborted } from "../errors.ts";
+import { errors } from "../errors.ts";
 import type { Glob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
 import { readBytes } from "../pages.ts";
@@ -113,7 +113,7 @@ export async function globDirectory(root: SearchRoot, glob: Glob, options: CallO
   const request = { isFile, onUnreadable: () => (skipped += 1) };
   const base = withSlash(root.path);
   for await (const portion of walkInOrder(root, glob, request)) {
-    if (options.signal?.aborted === true) return operationAborted(root.path);
+    if (options.signal?.aborted === true) return errors.operationAborted(root.path);
     if (performance.now() > deadline) return { files, skipped, truncated: true };
     for (const path of portion.files) {
       if (files.length === 100_000) return { files, skipped, truncated: true };
@@ -158,7 +158,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   const isDense =
     search.ripgrep !== undefined && maxCount > FIRST_FILES && (await matchesInMost(root, walk(), search));
   const proposed = isDense ? undefined : await propose(root, glob, search, deadline);
-  if (proposed?.end === "aborted") return operationAborted(root.path);
+  if (proposed?.end === "aborted") return errors.operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
   const portions = isUsable ? await orderProposed(root, glob, proposed.files) : walk();

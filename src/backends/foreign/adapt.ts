@@ -4,7 +4,7 @@ import type { Logger } from "../../core/logger.ts";
 import type * as port from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import { CHANGING_METHODS, CheckedBackend, PARALLEL_TRANSFERS, wrapBackend } from "../checked-backend.ts";
-import * as errors from "../errors.ts";
+import { type BackendFailure, errors, foreignFailure, operationError, thrownFailure } from "../errors.ts";
 import { bytesToWrite, editFileData, readFileData, contentVersion, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
 import { isTextType, mimeTypeOf } from "../mime.ts";
@@ -59,7 +59,7 @@ function fromV1(backend: BackendV1): port.Backend {
     glob: async (pattern, path) => ({ files: await backend.globInfo(pattern, path) }),
     grep: async (pattern, path, glob) => {
       const found = await backend.grepRaw(pattern, path, glob);
-      return typeof found === "string" ? errors.foreignFailure(path ?? "/", found) : { matches: found };
+      return typeof found === "string" ? foreignFailure(path ?? "/", found) : { matches: found };
     },
     // Reads the whole file, because the text of a page may have line numbers in it.
     read: async (path, offset, limit) => {
@@ -79,11 +79,11 @@ async function readRawV1(backend: BackendV1, path: string): Promise<port.ReadRaw
     try {
       return { data: await backend.readRaw(path) };
     } catch (thrown) {
-      return errors.thrownFailure(path, thrown);
+      return thrownFailure(path, thrown);
     }
   }
   const text = await backend.read(path, 0, Number.MAX_SAFE_INTEGER);
-  if (/^Error\b/.test(text)) return errors.foreignFailure(path, text);
+  if (/^Error\b/.test(text)) return foreignFailure(path, text);
   // Removes line numbers if every line has one, and joins the pieces of a long line (`12.1`).
   const lines = text.split("\n");
   const isNumbered = lines.every((line) => NUMBERED.test(line));
@@ -141,7 +141,7 @@ function guardBackend(backend: port.Backend, log?: Logger): port.Backend {
         const wrong = new TypeError(`${method} of the backend answered ${shape}`);
         return fail(errors.backendFailed(path, "its backend returned an invalid result", wrong), method);
       } catch (thrown) {
-        return fail(errors.thrownFailure(path, thrown), method);
+        return fail(thrownFailure(path, thrown), method);
       }
     };
   };
@@ -232,7 +232,7 @@ async function searchHere(files: ForeignFiles, search: Search, listAll: () => Pr
 }
 
 /** Chooses the files of a search: text files whose names the filter accepts. */
-function chooser(search: Search): ((file: string) => boolean) | errors.BackendFailure {
+function chooser(search: Search): ((file: string) => boolean) | BackendFailure {
   const accepts = fileFilter(search);
   return typeof accepts === "function" ? (file) => isTextType(mimeTypeOf(file)) && accepts(file) : accepts;
 }
@@ -330,7 +330,7 @@ const FOREIGN_OPERATIONS: Operations<ForeignPath> = {
   download: async ({ path, files }, options) => {
     const got = await files.bytes(path, options);
     return "error" in got
-      ? { path, content: null, error: errors.operationError(got.code) }
+      ? { path, content: null, error: operationError(got.code) }
       : { path, content: got.bytes, error: null };
   },
 };

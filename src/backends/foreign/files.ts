@@ -10,7 +10,7 @@ import type {
   ReadRawResult,
   WriteResult,
 } from "../backend.ts";
-import * as errors from "../errors.ts";
+import { type BackendFailure, errors, foreignFailure, thrownFailure } from "../errors.ts";
 import { toBytes, toFileData, versionOfBytes } from "../file-data.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import { plainBytes } from "../mime.ts";
@@ -27,7 +27,7 @@ export class ForeignFiles {
   }
 
   /** Reads a whole file. Reads its bytes if its text is not reliable. */
-  async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | errors.BackendFailure> {
+  async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | BackendFailure> {
     const raw: ReadRawResult = await this.guard(path, options, () => this.#backend.readRaw(path, options));
     if (raw.data === undefined) return this.#explainFailure(path, raw, options);
     const { content, created_at: createdAt, modified_at: now } = raw.data;
@@ -75,9 +75,7 @@ export class ForeignFiles {
         await this.#backend.uploadFiles([[path, new Uint8Array(bytes)]]);
       const [answer] = answers;
       const filesUpdate = answer?.filesUpdate ?? answers.filesUpdate ?? null;
-      return answer?.error === null
-        ? { path, filesUpdate }
-        : errors.foreignFailure(path, answer?.error ?? "");
+      return answer?.error === null ? { path, filesUpdate } : foreignFailure(path, answer?.error ?? "");
     });
     return written.error === undefined ? { ...written, path, version: versionOfBytes(bytes) } : written;
   }
@@ -87,7 +85,7 @@ export class ForeignFiles {
     path: string,
     options: CallOptions | undefined,
     call: () => MaybePromise<Result>,
-  ): Promise<Result | errors.BackendFailure> {
+  ): Promise<Result | BackendFailure> {
     const isAborted = (): boolean => options?.signal?.aborted === true;
     if (isAborted()) return errors.operationAborted(path);
     try {
@@ -95,7 +93,7 @@ export class ForeignFiles {
       if (result === undefined) return errors.operationAborted(path);
       return result.error === undefined ? result : { ...result, ...toBackendFailure(path, result) };
     } catch (thrown) {
-      return isAborted() ? errors.operationAborted(path) : errors.thrownFailure(path, thrown);
+      return isAborted() ? errors.operationAborted(path) : thrownFailure(path, thrown);
     }
   }
 
@@ -109,7 +107,7 @@ export class ForeignFiles {
   }
 
   /** Finds out why a file was not read, because the errors of backends are often vague. */
-  async #explainFailure(path: string, failed: Failure, options: CallOptions): Promise<errors.BackendFailure> {
+  async #explainFailure(path: string, failed: Failure, options: CallOptions): Promise<BackendFailure> {
     const known = toBackendFailure(path, failed);
     // These failures need no look at the directory.
     if (["aborted", "permission_denied", "backend_error"].includes(known.code)) return known;
@@ -121,5 +119,5 @@ export class ForeignFiles {
   }
 }
 
-export const toBackendFailure = (path: string, { error = "", code }: Failure): errors.BackendFailure =>
-  code === undefined ? errors.foreignFailure(path, error) : { error, code };
+export const toBackendFailure = (path: string, { error = "", code }: Failure): BackendFailure =>
+  code === undefined ? foreignFailure(path, error) : { error, code };

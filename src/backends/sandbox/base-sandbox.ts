@@ -17,7 +17,7 @@ import {
   loadedBy,
   storedBy,
 } from "../checked-backend.ts";
-import * as errors from "../errors.ts";
+import { errors } from "../errors.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
 import { editFileData, toFileData, contentVersion, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";

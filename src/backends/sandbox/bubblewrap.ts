@@ -6,7 +6,7 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { linkStatsAt, statsAt } from "../../core/stats.ts";
 import { oneLine } from "../../core/text.ts";
-import { type BackendFailure, directoryNotFound } from "../errors.ts";
+import { type BackendFailure, errors } from "../errors.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import {
@@ -313,7 +313,7 @@ class CommandLauncher {
     const shape = this.#shape;
     const valid = validatePath(call.cwd ?? "/");
     if (!valid.ok) return { error: valid.error, code: valid.code };
-    if (statsAt(shape.writable.folder) === undefined) return directoryNotFound("/");
+    if (statsAt(shape.writable.folder) === undefined) return errors.directoryNotFound("/");
     const env = { ...shape.env, ...call.env };
     // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
     if (Object.entries(env).some((pair) => pair.join("").includes("\0")))

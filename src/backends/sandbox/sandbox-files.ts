@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { isoTime } from "../../core/clock.ts";
 import type { CallOptions, FileInfo, MaybePromise } from "../backend.ts";
 import { encodedForms } from "../encoding.ts";
-import * as errors from "../errors.ts";
+import { type BackendFailure, type FailureAt, errors } from "../errors.ts";
 import type { ExecuteResponse } from "../executor.ts";
 
 /** Runs a command inside; its answer is not for the model. */
@@ -24,7 +24,7 @@ export interface FileTransfer {
 }
 
 /** The failures by the word with which a script ended. */
-const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
+const FAILURES: Readonly<Record<string, FailureAt>> = {
   missing: errors.fileNotFound,
   directory: errors.isDirectory,
   other: errors.notRegularFile,
@@ -113,7 +113,7 @@ export class SandboxFiles {
     bytes: Uint8Array,
     { create, expected = "" }: { create: boolean; expected?: string | undefined },
     options: CallOptions,
-  ): Promise<errors.BackendFailure | undefined> {
+  ): Promise<BackendFailure | undefined> {
     const file = this.#real(path);
     const temporary = `${file.slice(0, file.lastIndexOf("/") + 1)}.deepagent-tmp-${randomBytes(8).toString("hex")}`;
     const variables = { file, temporary, create: create ? "1" : "0", expected };
@@ -138,7 +138,7 @@ export class SandboxFiles {
   }
 
   /** Deletes a file, or a directory with all below it. Returns the failure, if it is not deleted. */
-  async remove(path: string, options: CallOptions): Promise<errors.BackendFailure | undefined> {
+  async remove(path: string, options: CallOptions): Promise<BackendFailure | undefined> {
     const said = await this.#ask(DELETE, { file: this.#real(path) }, options);
     const result = said.get("result");
     return result === "deleted" ? undefined : scriptFailure(path, result);
@@ -203,7 +203,7 @@ export class SandboxFiles {
   }
 }
 
-const scriptFailure = (path: string, result = ""): errors.BackendFailure =>
+const scriptFailure = (path: string, result = ""): BackendFailure =>
   FAILURES[result]?.(path) ?? errors.ioFailure(path, "the file could not be put in its place");
 
 const decode = (base64 = ""): string => Buffer.from(base64, "base64").toString("utf8");

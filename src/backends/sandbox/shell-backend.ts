@@ -5,7 +5,7 @@ import { isoTime, systemClock } from "../../core/clock.ts";
 import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type { BackendCapabilities } from "../backend.ts";
-import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
+import { type BackendFailure, errors } from "../errors.ts";
 import type {
   BackgroundJobs,
   CommandFacts,
@@ -301,9 +301,9 @@ export class LocalShellBackend extends ShellBackend {
         const directory = isVirtual ? join(rootDir, valid.path) : resolve(rootDir, valid.path);
         try {
           mkdirSync(rootDir, { recursive: true });
-          if (!statSync(directory).isDirectory()) return notDirectory(valid.path);
+          if (!statSync(directory).isDirectory()) return errors.notDirectory(valid.path);
         } catch {
-          return directoryNotFound(valid.path);
+          return errors.directoryNotFound(valid.path);
         }
         return {
           file: SHELL,

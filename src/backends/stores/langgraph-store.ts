@@ -3,7 +3,7 @@ import type { BaseStore, Item } from "@langchain/langgraph-checkpoint";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { StoredMemories } from "../../storage/memories/store.ts";
 import type { Backend, BackendRuntime, FileData } from "../backend.ts";
-import { storeMissing } from "../errors.ts";
+import { errors } from "../errors.ts";
 import { toFileInfo } from "../file-data.ts";
 import {
   type Expected,
@@ -247,7 +247,7 @@ export class StoreBackend extends FileStoreBackend {
     super(() => {
       const runtime = split.runtime ?? ambientRuntime();
       const store = split.options.store ?? runtime?.store;
-      if (store === undefined) return storeMissing();
+      if (store === undefined) return errors.storeMissing();
       const { namespace } = split.options;
       const chosen = typeof namespace === "function" ? namespace(runtime ?? {}) : namespace;
       const assistant = runtime?.assistantId;

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import type { FileData } from "../backend.ts";
+import texts from "../errors.json" with { type: "json" };
 import { toBytes, toFileData } from "../file-data.ts";
 import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from "../file-store.ts";
 import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
@@ -256,17 +257,7 @@ const toIsoText = (time: unknown): string => (time instanceof Date ? time.toISOS
 const CHECK = "check that it runs and that the connection settings are right";
 
 /** Explanations of Postgres error codes, with a remedy. */
-const POSTGRES_ERRORS: Readonly<Record<string, string>> = {
-  "28000": "the Postgres server refuses this user; check the connection settings",
-  "28P01": "the Postgres server refuses this user or password; check the connection settings",
-  "3D000": "the database does not exist; check the connection settings",
-  "3F000": "the schema of the table does not exist; create it or choose another table",
-  "42501": "the Postgres user lacks permission for the table or its schema; grant it or choose another table",
-  "53100": "the disk of the Postgres server is full",
-  "53300": "the Postgres server has too many connections; try again later",
-  "54000": "the path is too long for a row of the table",
-  "57014": "the query took too long and was cancelled",
-};
+const POSTGRES_ERRORS: Readonly<Record<string, string>> = texts.ofPostgres;
 
 export interface PostgresBackendOptions {
   /** `postgres://user:password@host:port/database`. Default: the `PG…` variables of the environment. */

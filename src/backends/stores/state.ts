@@ -11,7 +11,7 @@ import type {
 } from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import { CheckedBackend, FILES_ONLY, loadedBy, storedBy } from "../checked-backend.ts";
-import * as errors from "../errors.ts";
+import { type BackendFailure, errors } from "../errors.ts";
 import { editFileData, toFileData, contentVersion } from "../file-data.ts";
 import type { FileStoreBackendOptions } from "../file-store.ts";
 import { parentPaths, validatePath } from "../paths.ts";
@@ -124,5 +124,5 @@ export class StateBackend extends CheckedBackend<true> {
   }
 }
 
-const missingFile = (path: string, files: ThreadFiles): errors.BackendFailure =>
+const missingFile = (path: string, files: ThreadFiles): BackendFailure =>
   hasBelow(path, files.entries()) ? errors.isDirectory(path) : errors.fileNotFound(path);

@@ -164,12 +164,7 @@ async function openedOrNot(question: Question, asker: Asker, elsewhere: AbortSig
 type Read = (prompt: string) => Promise<string | Declined>;
 
 /** Empty: an optional field that was skipped. `isOnly`: the question has no other field. */
-async function askField(
-  field: Field,
-  isOnly: boolean,
-  asker: Asker,
-  read: Read,
-): Promise<string | string[] | Declined> {
+async function askField(field: Field, isOnly: boolean, asker: Asker, read: Read) {
   const { colors } = asker;
   const style = { width: asker.size().columns };
   const isPlain = isOnly && field.type === "text" && field.title === undefined;
@@ -218,10 +213,7 @@ function promptFor(field: Field): string {
 }
 
 /** The options by their numbers; other words stand for themselves. */
-function parseChoice(
-  { options, many }: Extract<Field, { type: "choice" }>,
-  typed: string,
-): string | string[] {
+function parseChoice({ options, many }: Extract<Field, { type: "choice" }>, typed: string) {
   const pick = (word: string): string => (/^\d+$/.test(word) ? (options[Number(word) - 1] ?? word) : word);
   if (!many) return pick(typed);
   return typed

@@ -39,12 +39,7 @@ async function askUnlessAnswered(asked: RunRequest, place: string, options: AskO
 }
 
 /** Asks until an answer is stored, here or elsewhere. */
-async function askRequest(
-  asked: RunRequest,
-  place: string,
-  options: AskOptions,
-  elsewhere: AbortSignal,
-): Promise<void> {
+async function askRequest(asked: RunRequest, place: string, options: AskOptions, elsewhere: AbortSignal) {
   const { runs, asker } = options;
   const { dim, yellow } = asker.colors;
   const read =
@@ -63,11 +58,7 @@ async function askRequest(
 }
 
 /** Resolves when somebody has decided, as on the page of the run, or the signal is aborted. */
-async function untilDecided(
-  { runId, id }: RunRequest,
-  { runs }: AskOptions,
-  signal: AbortSignal,
-): Promise<void> {
+async function untilDecided({ runId, id }: RunRequest, { runs }: AskOptions, signal: AbortSignal) {
   for await (const { kind, data } of runs.watch.events(runId, { after: 0, signal })) {
     if (kind === "approval_decided" && data.approvalId === id) return;
     if (kind === "question_answered" && data.questionId === id) return;

@@ -59,12 +59,7 @@ export function terminalAsker(colors: Colors, keyboard: Keyboard, interrupted: (
 }
 
 /** Returns Ctrl-D at the end of the input. */
-async function keyPressed(
-  keyboard: Keyboard,
-  prompt: string,
-  isNew: boolean,
-  signal?: AbortSignal,
-): Promise<string> {
+async function keyPressed(keyboard: Keyboard, prompt: string, isNew: boolean, signal?: AbortSignal) {
   const { stdout } = process;
   let take = (_key: string): void => {};
   let giveUp = (): void => {};

@@ -128,6 +128,13 @@ export const checkLines = (checks: readonly Check[], colors: Colors): string[] =
 /** Returns the columns of the terminal. A pipe, or a terminal that does not report them, has room for long lines. */
 export const columnsOf = (output: { columns?: number }): number => output.columns || 100;
 
+/** Colours and columns of the standard output. In a pipe, rows of a list are as long as their texts. */
+export const outputStyle = () => ({
+  colors: colorsFor(process.stdout, process.env),
+  width: columnsOf(process.stdout),
+  rowWidth: process.stdout.isTTY ? columnsOf(process.stdout) : Infinity,
+});
+
 /** Such as `2026-01-31 12:00`, where the server is. */
 export const localTime = (time: number): string =>
   new Date(time).toLocaleString("sv-SE", { timeZone: timeZone(), dateStyle: "short", timeStyle: "short" });

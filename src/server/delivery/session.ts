@@ -80,11 +80,7 @@ export async function follow(
  * Waits briefly for more to ask after the first of `open`, because calls and subagents tend to ask at the
  * same moment. Stops when nobody works on the run any more.
  */
-export async function gathered(
-  session: DeliverySession,
-  view: RunView,
-  [first]: readonly RunRequest[],
-): Promise<RunView> {
+export async function gathered(session: DeliverySession, view: RunView, [first]: readonly RunRequest[]) {
   if (first === undefined) return view;
   const { clock, monotonic } = session.deps;
   const age = Math.max(0, clock() - first.requestedAt);

@@ -1,17 +1,28 @@
 /** Answers of the Events extension. Loaded with the first request for events. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { z } from "zod";
-import { type Callbacks, PUBLIC_CALLBACKS, newsOccurrence } from "../../news/subscriber.ts";
+import {
+  type Callbacks,
+  PUBLIC_CALLBACKS,
+  newsOccurrence,
+  callbackProblem,
+  challenge,
+} from "../../news/subscriber.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
-import { describeEvents } from "./catalogue.ts";
-import { invalid, exhausted } from "./errors.ts";
-import { type Position, encodePosition, eventsAfter } from "./position.ts";
+import { describeEvents, isForWebhooks } from "./catalogue.ts";
+import { invalid, exhausted, callbackFailed, notFound, unsupported } from "./errors.ts";
+import { type Position, encodePosition, eventsAfter, positionAt, readsFrom } from "./position.ts";
 import type { Asking, Start, Wanted } from "./requests.ts";
 import { EventParams, ListParams, PollParams, SubscribeParams, startOf, wantedBy } from "./requests.ts";
-import { subscribe, unsubscribe } from "./subscribe.ts";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Clock } from "../../core/clock.ts";
 import type { Principal } from "../../runs/run.ts";
+import { createHash } from "node:crypto";
+import { canonicalJson } from "../../core/json.ts";
+import { type Clock, isoTime } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
+import { secretProblem } from "../../news/webhook.ts";
+import type { MadeWith } from "../../runs/shares.ts";
+import { madeWith } from "../auth/auth.ts";
 
 const MOST_EVENTS = 100;
 
@@ -78,7 +89,7 @@ interface Streamed extends Wanted, Start, Omit<Asking, "now"> {
 }
 
 /** The open streams of a process. Each sends events until its client cancels the request or its connection ends. */
-export function eventStreams(clock: Clock): (streamed: Streamed) => Promise<object> {
+function eventStreams(clock: Clock): (streamed: Streamed) => Promise<object> {
   const open: Principal[] = [];
   return async (streamed) => {
     const { principal, news, type, args, pageOf } = streamed;
@@ -114,4 +125,66 @@ export function eventStreams(clock: Clock): (streamed: Streamed) => Promise<obje
     }
     return {};
   };
+}
+
+const HOUR = 3_600_000;
+/** Lifetime of a subscription, in ms; the client subscribes again before its end. */
+const [SHORTEST, USUAL, LONGEST] = [60_000, 24 * HOUR, 7 * 24 * HOUR];
+/** Subscriptions of one principal. */
+const MOST_SUBSCRIPTIONS = 50;
+
+type Subscribed = z.output<typeof SubscribeParams>;
+
+/** Made of who, where and what: the same request finds the same subscription, and nobody else's. */
+function subscriptionId(principal: Principal, url: string, { type, args }: Wanted): string {
+  const key = canonicalJson([principal, url, type, args]);
+  return `sub_${createHash("sha256").update(key).digest("hex").slice(0, 32)}`;
+}
+
+/** `callbacks` absent: clients of this connection subscribe no addresses. */
+async function subscribe(
+  params: Subscribed,
+  { news, principal, context, now }: Asking,
+  callbacks: Callbacks | undefined,
+): Promise<object> {
+  const wanted = wantedBy(params);
+  const { type, args } = wanted;
+  const { ttlMs } = params;
+  const { url, mode } = params.delivery;
+  if ((mode ?? "webhook") !== "webhook") throw unsupported("delivery", "other than webhook");
+  if (!isForWebhooks(type) || callbacks === undefined) throw unsupported("delivery", `of ${type} by webhook`);
+  const start = startOf(params, now);
+  const secret = params.delivery.secret ?? "";
+  const problem = callbackProblem(url, callbacks);
+  if (problem !== undefined) throw invalid("delivery.url", problem);
+  const weakness = secretProblem(secret);
+  if (weakness !== undefined) throw invalid("delivery.secret", weakness);
+  const id = subscriptionId(principal, url, wanted);
+  const known = await news.subscription(id, now);
+  // Whoever has repeated a challenge that was signed by this secret is known.
+  if (known?.secret !== secret) {
+    const failure = await challenge({ id, url, secret }, callbacks);
+    if (failure !== undefined) throw callbackFailed(failure);
+  }
+  const { until = Infinity, ...by }: Partial<MadeWith> = (await madeWith(context.http?.authInfo)) ?? {};
+  const lifetime = Math.round(Math.min(Math.max(ttlMs ?? USUAL, SHORTEST), LONGEST));
+  const expiresAt = Math.min(now + lifetime, until);
+  const facts = { id, type, url, secret, expiresAt, createdAt: now, ...by };
+  const subscription = { ...facts, ...defined({ runId: args.run_id }) };
+  const since = params.cursor ? readsFrom(start.position) : undefined;
+  const added = await news.subscribe(subscription, { most: MOST_SUBSCRIPTIONS, now, since });
+  if (added === undefined) throw exhausted("subscriptions", MOST_SUBSCRIPTIONS);
+  return {
+    id,
+    refreshBefore: isoTime(expiresAt),
+    cursor: encodePosition(positionAt(now)),
+    truncated: start.isTruncated || added.isTruncated,
+  };
+}
+
+/** Ends a subscription, also one that this server would not accept any more. */
+async function unsubscribe(params: Subscribed, { news, principal }: Asking): Promise<object> {
+  const id = subscriptionId(principal, params.delivery.url, wantedBy(params));
+  if (await news.unsubscribe(id)) return {};
+  throw notFound("subscription", "there is none with this name, these arguments and this address.");
 }

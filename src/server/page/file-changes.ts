@@ -57,12 +57,7 @@ export function joinedChange({ changes, isAll }: RunChanges, path: string): Comb
   return isAll && known.length === diffs.length ? combinedDiff(known.toReversed()) : undefined;
 }
 
-async function readPage(
-  runs: PrincipalRuns,
-  run: ChangingRun,
-  limit: number,
-  before?: number,
-): Promise<FileChange[]> {
+async function readPage(runs: PrincipalRuns, run: ChangingRun, limit: number, before?: number) {
   const wanted = { kinds: ["file_changed" as const], limit, ...defined({ before }) };
   const events = (await runs.read.recentEvents(run.id, wanted)) ?? [];
   return events.flatMap((event) => (event.kind === "file_changed" ? [{ ...event, run }] : []));

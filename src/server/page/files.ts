@@ -137,11 +137,7 @@ export async function fileText(request: FilesRequest): Promise<string | undefine
 }
 
 /** The entries of the root, of all folders on the way to `path`, and with `opensRoots` of the folders in the root. */
-async function listingsFor(
-  backend: Backend,
-  path: string,
-  opensRoots: boolean,
-): Promise<Map<string, FileInfo[] | string>> {
+async function listingsFor(backend: Backend, path: string, opensRoots: boolean) {
   const listings = new Map<string, FileInfo[] | string>();
   const list = async (folder: string): Promise<void> => {
     const listed = await backend.ls(folder);

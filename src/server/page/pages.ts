@@ -9,7 +9,6 @@ import type { RunsByHolder } from "../../runs/service.ts";
 import { sharedRuns } from "../auth/shared-reader.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
-import { accessScreen } from "./access.ts";
 import { assetAt } from "./assets.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
@@ -23,7 +22,7 @@ import {
   type ScreenFacts,
   waitingFor,
 } from "./screen-context.ts";
-import { type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
+import { accessScreen, type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { HELD_MS } from "../auth/auth.ts";
 import { accessPath, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
@@ -235,10 +234,7 @@ export class Pages {
   }
 
   /** Returns undefined if the part is unknown. */
-  async #part(
-    { session, url: { searchParams: query }, runId, action }: Asked,
-    context: ScreenContext,
-  ): Promise<Screen | undefined> {
+  async #part({ session, url: { searchParams: query }, runId, action }: Asked, context: ScreenContext) {
     if (runId === undefined) return undefined;
     // Results of calls and unchanged lines are of files that the run may only have read.
     if (isShared(session) && action !== "/call") return undefined;

@@ -29,8 +29,16 @@ import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import { changedFiles, changesOfRun } from "./file-changes.ts";
 import { proposedScreen } from "./proposed.ts";
-import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } from "./screen-context.ts";
+import {
+  type Picture,
+  type ScreenContext,
+  headOf,
+  livePicture,
+  readinessFor,
+  waitingFor,
+} from "./screen-context.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
+import { renderAccess } from "../views/room/access.ts";
 
 /**
  * `views`: open runs whose agents and activity are read. `task`: characters of a task in an address. `open`: runs of
@@ -38,11 +46,7 @@ import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
  */
 const MAX = { listed: 50, pending: 50, views: 20, task: 200, open: 50, ends: 20, steps: 200, activity: 100 };
 
-export async function homeScreen(
-  context: ScreenContext,
-  query: URLSearchParams,
-  refused?: Refused,
-): Promise<Picture> {
+export async function homeScreen(context: ScreenContext, query: URLSearchParams, refused?: Refused) {
   const { runs, session, settings, folderOf } = context;
   const filter = readFilter(query);
   const before = query.get("before");
@@ -272,4 +276,13 @@ function tabOf(view: RunView): Tab {
   if (isFinal(view.run.status)) return "answer";
   const { states, waiting } = standingOf(view);
   return waiting > 0 && !states.includes(WORKING) ? "review" : "work";
+}
+
+export async function accessScreen(context: ScreenContext): Promise<Picture> {
+  const { runs, session, sharing } = context;
+  const [all, waiting] = await Promise.all([runs.access.list(), waitingFor(context)]);
+  // The operator of the server may also revoke links that no longer work.
+  const working = session.isLoggedIn && sharing ? await sharing.working(all) : all;
+  const about = { title: "Links and subscriptions", place: "access", waiting } as const;
+  return livePicture(context, about, () => renderAccess(session, working));
 }

@@ -5,10 +5,6 @@ import type { Run } from "../../runs/run.ts";
 import type { Readiness } from "../../runs/service.ts";
 import { textOf } from "./responses.ts";
 
-export type ReadChoices =
-  | { ok: true; choices: RunChoices }
-  | { ok: false; code: "limit_not_allowed"; message: string };
-
 /** Fields with a whole number, and how the page calls them. */
 const COUNTS = [
   ["tokens", "tokens"],
@@ -19,7 +15,7 @@ const COUNTS = [
 /** A comma is read as a point only where it cannot stand between thousands. */
 const AMOUNT = /^\d{1,9}(?:\.\d{1,6}|,\d{1,2})?$/;
 
-export function readChoices(form: URLSearchParams): ReadChoices {
+export function readChoices(form: URLSearchParams) {
   const model = textOf(form, "model");
   const changes = textOf(form, "changes");
   const goal = textOf(form, "goal")
@@ -46,15 +42,13 @@ export function readChoices(form: URLSearchParams): ReadChoices {
   const seconds = /^\d{1,9}(?:\.\d{1,6})?$/.test(minutes) ? Math.round(Number(minutes) * 60) : 0;
   if (seconds > 0) limits.workTime = seconds;
   else if (minutes !== "") return wrong("The limit of minutes of work has to be a number above zero.");
-  return {
-    ok: true,
-    choices: {
-      ...(model === "" ? {} : { model }),
-      ...(changes === "direct" || changes === "propose" ? { changes } : {}),
-      ...(goal.length === 0 ? {} : { goal }),
-      ...(Object.keys(limits).length === 0 ? {} : { limits }),
-    },
+  const choices: RunChoices = {
+    ...(model === "" ? {} : { model }),
+    ...(changes === "direct" || changes === "propose" ? { changes } : {}),
+    ...(goal.length === 0 ? {} : { goal }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
   };
+  return { ok: true, choices } as const;
 }
 
 export function fieldsOf({ model, limits = {}, goal, changes }: RunChoices): URLSearchParams {
@@ -68,7 +62,7 @@ export function fieldsOf({ model, limits = {}, goal, changes }: RunChoices): URL
   return fields;
 }
 
-const wrong = (message: string): ReadChoices => ({ ok: false, code: "limit_not_allowed", message });
+const wrong = (message: string) => ({ ok: false, code: "limit_not_allowed", message }) as const;
 
 /** The choices of an earlier run, for one that continues it, as far as the server still allows them. */
 export function choicesOf(

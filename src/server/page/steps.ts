@@ -6,17 +6,12 @@ import type { CallTexts } from "../../runs/service.ts";
 import { agentLabel } from "../views/request-words.ts";
 import { type Html, html } from "../views/html.ts";
 import { dayAndTime } from "../views/room/figures.ts";
-import type { Screen } from "../views/room/shell.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { type ScreenContext, partScreen } from "./screen-context.ts";
 import { type TextLook, renderedText } from "./whole-text.ts";
 
 /** The call that began with event `seq`. `undefined`: no such run, or no call began there. */
-export async function stepScreen(
-  { runs, session }: ScreenContext,
-  runId: string,
-  seq: number,
-): Promise<Screen | undefined> {
+export async function stepScreen({ runs, session }: ScreenContext, runId: string, seq: number) {
   const call = await runs.read.callTexts(runId, seq);
   if (call === undefined) return undefined;
   const { agent, time, tool, summary } = call;

@@ -82,11 +82,7 @@ async function findChange(
 }
 
 /** Returns the file's lines, if those of the diff are at the stated place. */
-async function linesBehind(
-  { runs }: ScreenContext,
-  runId: string,
-  { path, diff, side }: Change,
-): Promise<string[] | undefined> {
+async function linesBehind({ runs }: ScreenContext, runId: string, { path, diff, side }: Change) {
   const files = await runs.files.ofRun(runId);
   const file = await files?.read(path, 0, MAX.lines);
   const text = file?.content;

@@ -29,11 +29,7 @@ export async function renderAppView(
 }
 
 /** A run as Markdown for people, or as the JSON that clients get. `undefined`: no such run, or no such form. */
-export async function exportText(
-  { runs }: ScreenContext,
-  runId: string,
-  query: URLSearchParams,
-): Promise<string | undefined> {
+export async function exportText({ runs }: ScreenContext, runId: string, query: URLSearchParams) {
   const view = await runs.read.view(runId);
   const form = query.get("as");
   if (view === undefined) return undefined;

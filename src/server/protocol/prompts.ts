@@ -1,10 +1,9 @@
 /** Prompts: delegating a task, and the commands that a person starts. */
 import type { McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { orElse } from "../../core/errors.ts";
 import { shownName } from "../../core/text.ts";
 import type { Holder } from "../../runs/run.ts";
-import { demandScope } from "../../runs/scopes.ts";
+import { allows } from "../../runs/scopes.ts";
 import type { ConnectionDeps, OfferedCommand } from "../contracts/deps.ts";
 import { invalidParams } from "../resources/resource.ts";
 
@@ -22,8 +21,7 @@ const Arguments = z.object({
 
 export function registerPrompts(mcp: McpServer, { commands, logger }: ConnectionDeps, holder: Holder): void {
   const offered = async (): Promise<readonly OfferedCommand[]> => {
-    const isAllowed = orElse(() => (demandScope(holder, ["read"]), true), false);
-    const found = isAllowed
+    const found = allows(holder, "read")
       ? await commands?.(holder.principal).catch((error: unknown) =>
           logger.warn("commands.not_read", { error }),
         )

@@ -1,7 +1,7 @@
 /** The goal of a run as clients read it. */
 import { z } from "zod";
 import { VERDICT_WORDS } from "../../core/criteria.ts";
-import { CriterionFinding, type GoalView, judgedLine, endedLine } from "../../runs/goal.ts";
+import { CriterionFinding, type GoalView } from "../../runs/goal.ts";
 import { asText } from "./quoting.ts";
 
 /** A goal with the newest finding about each criterion. */
@@ -38,8 +38,7 @@ export const findingText = ({ criterion, verdict, evidence, missing }: Criterion
   `${VERDICT_WORDS[verdict]}: ${criterion}\n${evidence}${missing === undefined ? "" : `\nMissing: ${missing}`}`;
 
 /** Sums up a goal: `Goal met`, `Goal not met: all 5 rounds are used`, `Goal: 1 of 3 criteria met (round 2 of 5)`. */
-export function goalHeading({ judged, ended }: GoalView, isOver: boolean): string {
-  const line = ended ? endedLine(ended) : judged ? judgedLine(judged) : "goal: not judged";
-  const open = isOver || ended !== undefined || judged !== undefined ? "" : " yet";
-  return line.charAt(0).toUpperCase() + line.slice(1) + open;
-}
+export const goalHeading = ({ line }: GoalView, isOver: boolean): string =>
+  line === undefined
+    ? `Goal: not judged${isOver ? "" : " yet"}`
+    : line.charAt(0).toUpperCase() + line.slice(1);

@@ -2,8 +2,7 @@
 import { findingText } from "./goal-report.ts";
 import { isoTime } from "../../core/clock.ts";
 import { type AskedCall, objectText } from "../../runs/asked-words.ts";
-import type { RunEvent } from "../../runs/events.ts";
-import { endedLine, judgedLine } from "../../runs/goal.ts";
+import { type RunEvent, stepOf } from "../../runs/events.ts";
 import { type RunView, endedEarly } from "../../runs/run.ts";
 import { reviewedLine } from "../../runs/review-events.ts";
 import { agentLabel } from "./request-words.ts";
@@ -51,7 +50,8 @@ function eventBlocks(event: RunEvent): string[] {
 }
 
 /** Describes an event for the transcript: its line, then the quotes below it. */
-function eventProse({ kind, data }: RunEvent): string[] {
+function eventProse(event: RunEvent): string[] {
+  const { kind, data } = event;
   switch (kind) {
     case "run_completed":
       return [`The run ${data.stopReason === undefined ? "is complete" : endedEarly(data.stopReason)}.`];
@@ -94,12 +94,11 @@ function eventProse({ kind, data }: RunEvent): string[] {
       return [
         `${data.how} ${data.messages} older messages${data.path ? `; they are kept in ${code(data.path)}` : ""}.`,
       ];
-    case "model_retry":
-      return [`${data.message}.`];
     case "goal_judged":
-      return [`${judgedLine(data)}.`, ...data.verdicts.map((finding) => quote(findingText(finding)))];
+      return [`${stepOf(event)}.`, ...data.verdicts.map((finding) => quote(findingText(finding)))];
+    case "model_retry":
     case "goal_ended":
-      return [`${endedLine(data)}.`];
+      return [`${stepOf(event)}.`];
     case "warning":
       return ["Warning:", quote(data.message)];
     default:

@@ -43,10 +43,7 @@ async function transact<T>(access: Access, kind: string, steps: () => Steps<T>):
     const client = await access.pool.connect();
     let broken: Error | undefined;
     const sent: [Promise<StatementResult>, Statement["orElse"]?][] = [];
-    const send = (
-      answer: Promise<StatementResult>,
-      orElse?: Statement["orElse"],
-    ): Promise<StatementResult> => {
+    const send = (answer: Promise<StatementResult>, orElse?: Statement["orElse"]) => {
       answer.catch(() => undefined); // `settled` throws it
       sent.push([answer, orElse]);
       return answer;

@@ -1,6 +1,6 @@
 /** Deletes, counts and checks runs in Postgres. */
 import type { Pool } from "pg";
-import type { PruneContext, PruneReport, Retention } from "../../runs/retention.ts";
+import type { RunRepository } from "../../runs/ports.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
 import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../sql/housekeeping.ts";
 import type { Engine } from "../sql/steps.ts";
@@ -12,9 +12,8 @@ const RUNS_AT_ONCE = 100;
 export async function prune(
   pool: Pool,
   engine: Engine,
-  { maxAgeMs, maxBytes }: Retention,
-  context: PruneContext,
-): Promise<PruneReport> {
+  ...[{ maxAgeMs, maxBytes }, context]: Parameters<RunRepository["prune"]>
+): ReturnType<RunRepository["prune"]> {
   const { now, signal } = context;
   const place = { engine, inRoom: <T>(work: () => Promise<T>) => work() };
   const report = await beginPrune(place, context);

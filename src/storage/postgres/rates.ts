@@ -1,21 +1,6 @@
 /** Limits of requests that all servers on one Postgres count together. */
 import type { RateStore } from "../../runs/server-ports.ts";
-import type { Migration } from "../sql/migration.ts";
 import { type Access, NOW, query, sendable } from "./engine.ts";
-
-export const POSTGRES_RATES: readonly Migration[] = [
-  {
-    version: 1,
-    name: "what is left of limits of requests",
-    // A crash of Postgres may empty it: then every limit starts from zero.
-    sql: `
-CREATE UNLOGGED TABLE rate_buckets (
-  key TEXT PRIMARY KEY,
-  tokens DOUBLE PRECISION NOT NULL,
-  filled BIGINT NOT NULL
-);`,
-  },
-];
 
 export const rateStore = (access: Access): RateStore => ({
   spend: async (spent, perMinute) => {

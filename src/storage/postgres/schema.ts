@@ -1,15 +1,15 @@
 /** The tables of runs in Postgres: those of SQLite, with the types and the triggers of Postgres. */
 import type { Pool } from "pg";
 import { StorageError } from "../../core/errors.ts";
-import { type Migration, readMigrations } from "../sql/migration.ts";
+import { type Migration, readMigrations } from "../sql/sql-files.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import checkpoints from "./checkpoints/tables.sql" with { type: "text" };
 import { type Access, query, unhurried } from "./engine.ts";
 import memories from "./memories/tables.sql" with { type: "text" };
-import { POSTGRES_RATES } from "./rates.ts";
-import { POSTGRES_SESSIONS } from "./sessions.ts";
-import { POSTGRES_SERVERS } from "./servers.ts";
-import { POSTGRES_SHARED } from "./streams.ts";
+import rates from "./rates.sql" with { type: "text" };
+import servers from "./servers.sql" with { type: "text" };
+import sessions from "./sessions.sql" with { type: "text" };
+import shared from "./shared.sql" with { type: "text" };
 
 /** SQL that Postgres writes in another way, in the order in which it is replaced. */
 const REPLACED: readonly [RegExp, string][] = [
@@ -38,10 +38,10 @@ const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = 
   ],
   ["checkpoints", readMigrations(checkpoints)],
   ["store", readMigrations(memories)],
-  ["shared", POSTGRES_SHARED],
-  ["sessions", POSTGRES_SESSIONS],
-  ["rates", POSTGRES_RATES],
-  ["servers", POSTGRES_SERVERS],
+  ["shared", readMigrations(shared)],
+  ["sessions", readMigrations(sessions)],
+  ["rates", readMigrations(rates)],
+  ["servers", readMigrations(servers)],
 ];
 
 /** Any number that no other program uses for an advisory lock. */

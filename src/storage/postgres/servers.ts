@@ -1,21 +1,7 @@
 /** The servers on one Postgres, and the place where each of them works. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../core/logger.ts";
-import type { Migration } from "../sql/migration.ts";
 import { type Access, NOW, query } from "./engine.ts";
-
-/** `number` is the order in which they came. `seen_at` is in milliseconds, by the clock of Postgres. */
-const SERVER_TABLES = `
-CREATE TABLE servers (
-  number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  id TEXT NOT NULL UNIQUE,
-  environment TEXT NOT NULL,
-  seen_at BIGINT NOT NULL
-);`;
-
-export const POSTGRES_SERVERS: readonly Migration[] = [
-  { version: 1, name: "the servers that are there", sql: SERVER_TABLES },
-];
 
 /** Interval at which a server reports that it is alive, and validity of a report, in ms. */
 const SAY_MS = 10_000;

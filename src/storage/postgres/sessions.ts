@@ -1,42 +1,7 @@
 /** Sessions of 2025-era clients that all servers on one Postgres serve. */
 import type { NewSession, OpenedSession, SessionStore, StoredSession } from "../../runs/server-ports.ts";
 import { type Steps, all, change } from "../sql/steps.ts";
-import type { Migration } from "../sql/migration.ts";
 import { type Access, NOW, postgresEngine, query } from "./engine.ts";
-
-export const POSTGRES_SESSIONS: readonly Migration[] = [
-  {
-    version: 1,
-    name: "sessions that any server serves, and messages between servers",
-    sql: `
-CREATE TABLE client_sessions (
-  id TEXT PRIMARY KEY,
-  principal TEXT NOT NULL,
-  owner TEXT NOT NULL,
-  opening TEXT NOT NULL,
-  subscriptions TEXT[] NOT NULL DEFAULT '{}',
-  servers TEXT[] NOT NULL,
-  used BIGINT NOT NULL
-);
-CREATE INDEX client_sessions_of_principal ON client_sessions (principal, used);
-CREATE TABLE session_mail (
-  id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  session TEXT NOT NULL REFERENCES client_sessions ON DELETE CASCADE,
-  server TEXT NOT NULL,
-  message TEXT NOT NULL,
-  time BIGINT NOT NULL
-);
-CREATE INDEX session_mail_of_server ON session_mail (server);
-CREATE INDEX session_mail_of_session ON session_mail (session);`,
-  },
-  {
-    version: 2,
-    name: "no messages between servers",
-    sql: `
-DROP TABLE session_mail;
-ALTER TABLE client_sessions DROP COLUMN servers;`,
-  },
-];
 
 /** Subscriptions of one session, and characters of an address. */
 const MAX_SUBSCRIPTIONS = 1024;

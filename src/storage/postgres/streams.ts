@@ -2,29 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { KeyedLock } from "../../core/concurrency.ts";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
-import type { Migration } from "../sql/migration.ts";
 import { type Access, query } from "./engine.ts";
-
-const STREAM_TABLES = `
-CREATE TABLE stream_events (
-  id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  session TEXT COLLATE "C" NOT NULL,
-  owner TEXT NOT NULL,
-  stream TEXT NOT NULL,
-  message TEXT NOT NULL,
-  size BIGINT NOT NULL,
-  time BIGINT NOT NULL
-);
-CREATE INDEX stream_events_of_session ON stream_events (session, id);
-CREATE INDEX stream_events_by_time ON stream_events (time);
-CREATE TABLE secrets (
-  name TEXT PRIMARY KEY,
-  value BYTEA NOT NULL
-);`;
-
-export const POSTGRES_SHARED: readonly Migration[] = [
-  { version: 1, name: "messages of sessions, and secrets of all servers", sql: STREAM_TABLES },
-];
 
 const READ_PAGE = `
 SELECT id, owner, message FROM stream_events

@@ -1,8 +1,7 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
-import type { SamplingReply } from "../../agent/agent.ts";
 import { answeredEntry } from "../../runs/asked-events.ts";
-import type { AnsweredRequest, SignedAnswer, UsedAnswer } from "../../runs/ports.ts";
-import type { Approval, Principal, Run, RunRequest } from "../../runs/run.ts";
+import type { RunRepository } from "../../runs/ports.ts";
+import type { Approval, Principal, RunRequest } from "../../runs/run.ts";
 import { DEADLINE, isFinal, sameAs } from "../../runs/run.ts";
 import type { Decision, PersonAnswer } from "../../tools/request.ts";
 import * as grants from "./grants.ts";
@@ -13,7 +12,7 @@ import * as requests from "./requests.ts";
 import { type RequestRow, toRequest } from "./rows.ts";
 import { getToChange } from "./runs.ts";
 import * as status from "./status.ts";
-import { type Steps, insert } from "./steps.ts";
+import { type Steps, type StepsFor, insert } from "./steps.ts";
 
 const APPROVED: Decision = { type: "approve" };
 
@@ -27,19 +26,19 @@ const TOO_LATE: Decision = {
 };
 
 /** Stores an answer, or that the deadline has passed. Returns undefined if the request was not pending any more. */
-export function* answer(
-  principal: Principal,
-  { request, answer: given }: AnsweredRequest,
-  by: string,
-  now: number,
-): Steps<RunRequest | undefined> {
+export const answer: StepsFor<RunRepository["answer"]> = function* (
+  principal,
+  { request, answer: given },
+  by,
+  now,
+) {
   const { runId, id } = request;
   if ((yield* getToChange(principal, runId)) === undefined) return undefined;
   const isStored = isExpired(request, now)
     ? yield* store(request, answerAtDeadline(request), DEADLINE, now)
     : yield* store(request, given, by, now);
   return isStored ? yield* requests.get(runId, id) : undefined;
-}
+};
 
 /** Denies a call, or lets the agent continue without the answer to its question. False: it was not pending any more. */
 export function* expire(principal: Principal, row: RequestRow, now: number): Steps<boolean> {
@@ -55,36 +54,33 @@ const answerAtDeadline = ({ kind }: RunRequest): PersonAnswer =>
  * Uses up a signed answer and carries it out. Returns undefined and changes nothing if any process used the answer
  * before, or it has a problem; the journal of an open run records the refusal.
  */
-export function* use(
-  run: Run,
-  signed: SignedAnswer<AnsweredRequest>,
-  now: number,
-): Steps<UsedAnswer<RunRequest | undefined> | undefined> {
+export const use: StepsFor<RunRepository["useSignedAnswer"]> = function* (run, signed, now) {
   const found = yield* getToChange(run.principal, run.id);
   const row = { id: signed.id, run_id: run.id, used_at: now };
   const isFirst =
     signed.problem === undefined && (yield* insert("used_answers", row, "ON CONFLICT (id) DO NOTHING"));
   const reason = signed.problem ?? (isFirst ? undefined : "replayed");
   if (reason === undefined) {
-    const used: UsedAnswer<RunRequest | undefined> = { answered: [], replied: [] };
-    for (const one of signed.answers) used.answered.push(yield* answer(run.principal, one, signed.by, now));
-    for (const one of signed.replies) used.replied.push(yield* reply(run, one.callId, one.reply, now));
-    return used;
+    const answered: (RunRequest | undefined)[] = [];
+    const replied: boolean[] = [];
+    for (const one of signed.answers) answered.push(yield* answer(run.principal, one, signed.by, now));
+    for (const one of signed.replies) replied.push(yield* reply(run, one.callId, one.reply, now));
+    return { answered, replied };
   }
   if (found !== undefined && !isFinal(found.status))
     yield* journal.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
   return undefined;
-}
+};
 
 /** Stores a reply to a model call, if it is the first; the run can then continue. */
-export function* reply(run: Run, callId: string, given: SamplingReply, now: number): Steps<boolean> {
+export const reply: StepsFor<RunRepository["reply"]> = function* (run, callId, given, now) {
   const found = yield* getToChange(run.principal, run.id);
   if (found === undefined || isFinal(found.status)) return false;
   if (!(yield* models.answer(run.id, callId, given))) return false;
   yield* status.updateOpen(run.id, now);
   yield* makeRunnable(run.id, now);
   return true;
-}
+};
 
 const isExpired = ({ expiresAt = Infinity }: Pick<RunRequest, "expiresAt">, now: number): boolean =>
   now >= expiresAt;

@@ -1,9 +1,9 @@
 /** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
-import type { ClaimRequest, Lease, OwnedRun, SeenLease } from "../../runs/ports.ts";
-import { LeaseLostError } from "../../runs/ports.ts";
-import type { FailureDetails, OpenStatus, Place, Principal } from "../../runs/run.ts";
+import { type Lease, type RunRepository, LeaseLostError } from "../../runs/ports.ts";
+import type { FailureDetails, OpenStatus, Place } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
-import { type Steps, all, change, count, exists, first, lockPrincipal, send } from "./steps.ts";
+import type { Steps, StepsFor } from "./steps.ts";
+import { all, change, count, exists, first, lockPrincipal, send } from "./steps.ts";
 
 export type OpenRunRow = RunRow & { status: OpenStatus };
 
@@ -51,7 +51,9 @@ export const anyWaiting = (environment: string): Steps<boolean> =>
   exists(`SELECT id FROM runs WHERE ${IN_LINE} AND ${IS_FREE} LIMIT 1`, { environment });
 
 /** Takes the run whose turn it is; `undefined` when none waits. */
-export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined> {
+export function* claimNext(
+  request: Parameters<RunRepository["claimNext"]>[0],
+): Steps<ClaimedRow | undefined> {
   const { environment, owner, expiresAt, now } = request;
   let before: RunRow | undefined;
   do {
@@ -84,10 +86,8 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
 }
 
 /** Leases a run that has ended, to work on the copy of its thread; `undefined` while another run may do that. */
-export function* leaseEnded(
-  principal: Principal,
-  { id, owner, now, expires }: { id: string; owner: string; now: number; expires: number },
-): Steps<Lease | undefined> {
+export const leaseEnded: StepsFor<RunRepository["leaseEnded"]> = function* (principal, request) {
+  const { id, owner } = request;
   // Nobody starts a run of the thread in between.
   yield* lockPrincipal(principal);
   const row = yield* first<RunRow>(
@@ -96,10 +96,10 @@ export function* leaseEnded(
      WHERE id = @id AND principal = @principal AND NOT EXISTS (SELECT 1 FROM runs other
        WHERE other.thread_id = runs.thread_id AND (other.lease_owner IS NOT NULL OR other.ended_at IS NULL))
      RETURNING *`,
-    { id, principal, owner, now, expires },
+    { principal, ...request },
   );
   return row && { runId: id, rootId: rootOf(row), principal, run: row.number, owner, epoch: row.lease_epoch };
-}
+};
 
 /** Place of a run in line; `undefined` if it does not wait for its turn. */
 export function* placeOf(runId: string): Steps<Place | undefined> {
@@ -145,21 +145,22 @@ export function* queue(): Steps<{ waiting: number; since: number | null; atWork:
 }
 
 /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
-export function expired(now: number, leaseMs: number): Steps<SeenLease[]> {
-  const sql = `${SEEN_LEASES} AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`;
-  return all<SeenLease>(sql, { now, ahead: now + leaseMs });
-}
+export const expired: StepsFor<RunRepository["expiredLeases"]> = (now, leaseMs) =>
+  all(`${SEEN_LEASES} AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`, {
+    now,
+    ahead: now + leaseMs,
+  });
 
 /** All leases, whoever has them. */
-export const leases = (): Steps<SeenLease[]> => all<SeenLease>(SEEN_LEASES);
+export const leases: StepsFor<RunRepository["leases"]> = () => all(SEEN_LEASES);
 
 const RELEASE = "UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE";
 
 /** Takes a lease away from its owner, unless it was renewed since it was looked at. */
-export function* revoke({ runId: id, epoch, heartbeatAt }: SeenLease): Steps<void> {
-  const isUnchanged = "id = @id AND lease_epoch = @epoch AND heartbeat_at = @heartbeat_at";
-  yield* change(`${RELEASE} ${isUnchanged}`, { id, epoch, heartbeat_at: heartbeatAt });
-}
+export const revoke: StepsFor<RunRepository["revoke"]> = function* ({ runId: id, epoch, heartbeatAt }) {
+  const isUnchanged = "id = @id AND lease_epoch = @epoch AND heartbeat_at = @heartbeatAt";
+  yield* change(`${RELEASE} ${isUnchanged}`, { id, epoch, heartbeatAt });
+};
 
 /** The run's row, for whoever still has the lease of a run that is not over. Throws LeaseLostError. */
 export function* held(lease: Lease): Steps<OpenRunRow> {
@@ -186,16 +187,16 @@ export function* lockParent(runId: string): Steps<void> {
   yield { sql, values: { id: runId }, isLock: true };
 }
 
-export function* renew(owner: string, runIds: readonly string[], now: number, expires: number): Steps<void> {
+export const renew: StepsFor<RunRepository["renew"]> = function* (owner, runIds, now, expires) {
   yield* change(
     `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
      WHERE lease_owner = @owner AND id IN (SELECT value FROM json_each(@ids))`,
     { owner, ids: JSON.stringify(runIds), expires, now },
   );
-}
+};
 
-export const ownedBy = (owner: string): Steps<OwnedRun[]> =>
-  all<OwnedRun>("SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner = @owner", { owner });
+export const ownedBy: StepsFor<RunRepository["ownedBy"]> = (owner) =>
+  all("SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner = @owner", { owner });
 
 export function* isHeld(lease: Lease): Steps<boolean> {
   return (yield* first(`SELECT 1 FROM runs WHERE ${IS_HELD}`, leaseValues(lease))) !== undefined;
@@ -265,10 +266,7 @@ export function fairest<Waits extends Turn>(
 }
 
 /** Turns until each waiting run gets its own, by id, in the order of `fairest` while no run ends. */
-export function turnsOf(
-  waiting: readonly Waiting[],
-  active: ReadonlyMap<string, number>,
-): Map<string, number> {
+export function turnsOf(waiting: readonly Waiting[], active: ReadonlyMap<string, number>) {
   const loads = new Map(active);
   const turns = waiting.map((run) => {
     const load = loads.get(run.principal) ?? 0;

@@ -1,19 +1,11 @@
 /** The outbox of news over any engine: the port of `runs/news.ts`, one transaction for each method. */
 import type { JournalEntry } from "../../runs/events.ts";
-import type {
-  NewsRepository,
-  NewsRule,
-  NewsType,
-  Outgoing,
-  Settled,
-  Unreachable,
-  WaitingNews,
-} from "../../runs/news.ts";
+import type { NewsRepository, NewsRule, NewsType, Settled, WaitingNews } from "../../runs/news.ts";
 import { targetOf } from "../../runs/news.ts";
 import { readFields } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
-import type { Engine, Steps } from "./steps.ts";
+import type { Engine, Steps, StepsFor } from "./steps.ts";
 import { all, change, count, first, insert, ofPrincipal, ofServer } from "./steps.ts";
 import * as subscriptions from "./subscriptions.ts";
 import { NAMED_EVENT, type NamedEventRow, newsOf, toNews } from "./subscriptions.ts";
@@ -72,11 +64,7 @@ export function* append(
 
 const DUE = "dead_at IS NULL AND target = @target AND environment = @environment AND due_at <= @now";
 
-function* claim(
-  place: { target: string; environment: string },
-  now: number,
-  until: number,
-): Steps<Outgoing | undefined> {
+const claim: StepsFor<NewsRepository["claim"]> = function* (place, now, until) {
   const row = yield* first<NewsRow>(
     `UPDATE news_deliveries SET attempts = attempts + 1, due_at = @until
      WHERE number = (SELECT number FROM news_deliveries WHERE ${DUE}
@@ -96,17 +84,14 @@ function* claim(
     "SELECT count(*) AS count FROM run_events WHERE run_id = @run_id AND kind = @kind AND seq >= @seq";
   const questions = type === "question.asked" ? yield* count(since, { run_id, seq, kind: event.kind }) : 1;
   return { number, target, attempts, news: { ...toNews(event, type), ...(questions > 1 && { questions }) } };
-}
+};
 
-function* settleDelivery(
-  { number, attempts, target }: Pick<Outgoing, "number" | "attempts" | "target">,
-  settled: Settled,
-): Steps<void> {
-  const { kind, ...facts } = settled;
+const settleDelivery: StepsFor<NewsRepository["settle"]> = function* (outgoing, { kind, ...facts }) {
+  const { number, attempts, target } = outgoing;
   const isOwn = "number = @number AND attempts = @attempts AND dead_at IS NULL";
   yield* change(`${SETTLED[kind]} WHERE ${isOwn}`, { number, attempts, ...facts });
   if (kind === "dead") yield* dropOldestDead(target);
-}
+};
 
 const SETTLED: Readonly<Record<Settled["kind"], string>> = {
   delivered: "DELETE FROM news_deliveries",
@@ -124,16 +109,15 @@ const dropOldestDead = (target: string) =>
     { target },
   );
 
-function* postpone({ target, environment, now, dueAt, problem }: Unreachable): Steps<void> {
-  const values = { target, environment, now, problem };
+const postpone: StepsFor<NewsRepository["postpone"]> = function* ({ dueAt, ...values }) {
   const counted = "UPDATE news_deliveries SET attempts = attempts + 1, problem = @problem";
   for (const [attempts, due] of dueAt.entries()) {
     const sql = `${counted}, due_at = @due WHERE ${DUE} AND attempts = @attempts`;
     yield* change(sql, { ...values, due, attempts });
   }
   yield* change(`${counted}, dead_at = @now WHERE ${DUE}`, values);
-  yield* dropOldestDead(target);
-}
+  yield* dropOldestDead(values.target);
+};
 
 /** Changes each of the numbered messages, or all undeliverable ones; returns their number. */
 function* ofThese(sql: string, numbers: readonly number[] | undefined, now: number): Steps<number> {
@@ -144,7 +128,7 @@ function* ofThese(sql: string, numbers: readonly number[] | undefined, now: numb
   return count;
 }
 
-const due = (environment: string): Steps<{ target: string; dueAt: number }[]> =>
+const due: StepsFor<NewsRepository["due"]> = (environment) =>
   all(
     `SELECT target, min(due_at) AS "dueAt" FROM news_deliveries
      WHERE dead_at IS NULL AND environment = @environment GROUP BY target`,

@@ -2,22 +2,20 @@
 import { reviewedData } from "../../runs/review-events.ts";
 import type { ReviewRecord, RunReviews } from "../../runs/proposals.ts";
 import { fromJson, toJson } from "../../core/json.ts";
-import type { Principal } from "../../runs/run.ts";
+import type { RunRepository } from "../../runs/ports.ts";
 import { messageEntry } from "../../runs/events.ts";
 import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
 import * as messages from "./messages.ts";
 import { type RequestRow, type RunRow, toRequest } from "./rows.ts";
-import { type Engine, type Steps, all, change, first } from "./steps.ts";
-
-interface ReviewsContext {
-  engine: Engine;
-  runId: string;
-  write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>;
-}
+import { type Engine, type Steps, type StepsFor, all, change, first } from "./steps.ts";
 
 /** The port of `runs/ports.ts` over an engine. */
-export const storedReviews = ({ engine, runId, write }: ReviewsContext): RunReviews => ({
+export const storedReviews = (
+  engine: Engine,
+  runId: string,
+  write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>,
+): RunReviews => ({
   answered: () =>
     engine.read(function* () {
       const row = yield* first<RequestRow>(
@@ -69,20 +67,20 @@ function* noteApplied(runId: string, { applied, partly, branch }: ReviewRecord):
 }
 
 /** Notes the files of a run that has ended. */
-export function* noteAfterEnd(
-  principal: Principal,
-  runId: string,
-  unapplied: number,
-  record?: ReviewRecord,
-): Steps<void> {
+export const noteAfterEnd: StepsFor<RunRepository["noteUnapplied"]> = function* (
+  principal,
+  runId,
+  unapplied,
+  record,
+) {
   const sql = "UPDATE runs SET unapplied = @unapplied WHERE id = @id AND principal = @principal";
   if ((yield* change(sql, { id: runId, principal, unapplied })) === 0) return;
   yield* noteInThread(runId, unapplied);
   if (record !== undefined) yield* noteApplied(runId, record);
-}
+};
 
 /** Some runs of an environment that ended with changes which nobody has counted. */
-export const uncounted = (environment: string): Steps<{ id: string; principal: Principal }[]> =>
+export const uncounted: StepsFor<RunRepository["uncounted"]> = (environment) =>
   all(
     `SELECT id, principal FROM runs WHERE changes = 'propose' AND unapplied IS NULL AND ended_at > 0
        AND environment = @environment ORDER BY number LIMIT 20`,

@@ -1,21 +1,13 @@
 /** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
 import { defined } from "../../core/defined.ts";
 import { canonicalJson, toJson } from "../../core/json.ts";
-import type { Created, NewRun, ScheduleRepository } from "../../runs/ports.ts";
+import type { ScheduleRepository } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";
-import type {
-  Advanced,
-  Occurrences,
-  Schedule,
-  ScheduleView,
-  Skip,
-  SkipReason,
-  Step,
-} from "../../runs/schedule.ts";
+import type { Advanced, Occurrences, Schedule, ScheduleView, Skip, SkipReason } from "../../runs/schedule.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
 import { OWN, create, runWhere } from "./runs.ts";
-import type { Engine, Steps } from "./steps.ts";
+import type { Engine, Steps, StepsFor } from "./steps.ts";
 import { all, change, exists, first, insert, lockPrincipal, ofPrincipal, ofServer } from "./steps.ts";
 
 /** Newest runs and skips of a schedule that are shown with it. */
@@ -36,7 +28,7 @@ const chosenColumns = (schedule: Schedule) => ({
   overlap: Number(schedule.overlap),
 });
 
-function* addSchedule(schedule: Schedule, most: number): Steps<"added" | "name_taken" | "too_many"> {
+const addSchedule: StepsFor<ScheduleRepository["add"]> = function* (schedule, most) {
   const { principal, name } = schedule;
   yield* lockPrincipal(principal);
   const sql = "SELECT name FROM schedules WHERE principal = @principal";
@@ -45,13 +37,9 @@ function* addSchedule(schedule: Schedule, most: number): Steps<"added" | "name_t
   if (others.length >= most) return "too_many";
   yield* insert("schedules", { ...columnValues(schedule, ADDED), ...chosenColumns(schedule) });
   return "added";
-}
+};
 
-function* edit(
-  before: Schedule,
-  after: Schedule,
-  skipped: Skip | undefined,
-): Steps<"edited" | "name_taken" | "stale"> {
+const edit: StepsFor<ScheduleRepository["edit"]> = function* (before, after, skipped) {
   const { id, principal, name } = after;
   yield* lockPrincipal(principal);
   const stored = yield* findToChange(before);
@@ -63,7 +51,7 @@ function* edit(
   const changes = Object.keys(values).map((column) => `${column} = @${column}`);
   yield* change(`UPDATE schedules SET ${changes.join(", ")} WHERE id = @id`, { id, ...values });
   return "edited";
-}
+};
 
 function* findSchedule(principal: Principal, id: string, lock = ""): Steps<Schedule | undefined> {
   const row = yield* first<RowOf<Schedule>>(`SELECT * FROM schedules WHERE ${OWN}${lock}`, { id, principal });
@@ -93,7 +81,7 @@ function* withHistory(rows: readonly RowOf<Schedule>[]): Steps<ScheduleView[]> {
   return views;
 }
 
-function* due(environment: string, now: number) {
+const due: StepsFor<ScheduleRepository["due"]> = function* (environment, now) {
   const isActive = "environment = @environment AND paused_at IS NULL";
   const rows = yield* all<RowOf<Schedule>>(
     `SELECT * FROM schedules WHERE ${isActive} AND due_at <= @now ORDER BY due_at`,
@@ -104,7 +92,7 @@ function* due(environment: string, now: number) {
     { environment, now },
   );
   return { due: rows.map(toSchedule), next: later?.next ?? undefined };
-}
+};
 
 /** Notes occurrences that start no run. A skip for the same reason that ends right before them is extended. */
 function* skip(id: string, { from, to, before }: Occurrences, reason: SkipReason): Steps<void> {
@@ -136,7 +124,7 @@ function* findOpenRun({ id, principal, overlap }: Schedule): Steps<Run | undefin
 const startedBy = ({ expression, timeZone, model, limits }: Schedule): string =>
   toJson([expression, timeZone, model ?? null, limits ?? null]);
 
-function* advance(given: Schedule, step: Step, fresh: NewRun): Steps<Advanced> {
+const advance: StepsFor<ScheduleRepository["advance"]> = function* (given, step, fresh) {
   const schedule = yield* findToChange(given);
   const isSame = schedule !== undefined && startedBy(schedule) === startedBy(given);
   if (!isSame || schedule.dueAt !== given.dueAt || schedule.pausedAt !== undefined) return { kind: "stale" };
@@ -149,12 +137,12 @@ function* advance(given: Schedule, step: Step, fresh: NewRun): Steps<Advanced> {
   const sql = "UPDATE schedules SET due_at = @due_at WHERE id = @id";
   yield* change(sql, { id: given.id, due_at: outcome.kind === "waits" ? (start?.from ?? dueAt) : dueAt });
   return outcome;
-}
+};
 
 function* startOrSkip(
   schedule: Schedule,
   { start, refused }: { start: Occurrences; refused: SkipReason | undefined },
-  fresh: NewRun,
+  fresh: Parameters<ScheduleRepository["advance"]>[2],
 ): Steps<Advanced> {
   const { id, name, catchUp, principal } = schedule;
   // After the clock was set back, a schedule that was paused and resumed comes to its occurrences again.
@@ -183,10 +171,10 @@ const scheduledRequest = ({ task, model, limits, goal, changes }: Schedule) => (
   ...defined({ model, limits, goal, changes }),
 });
 
-function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
+const pause: StepsFor<ScheduleRepository["pause"]> = function* (principal, id, now) {
   const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
   return (yield* change(sql, { id, principal, now })) > 0;
-}
+};
 
 /** `started` is called with a new run after it is stored. */
 export function storedSchedules(
@@ -195,7 +183,7 @@ export function storedSchedules(
   withPlaces: (runs: RunSummary[]) => Promise<RunSummary[]>,
 ): ScheduleRepository {
   /** Runs steps that may start a run. */
-  const starting = async <T extends Advanced | (Created | { kind: "previous_open"; run: Run })>(
+  const starting = async <T extends Awaited<ReturnType<ScheduleRepository["advance" | "runNow"]>>>(
     schedule: Schedule,
     steps: () => Steps<T>,
   ): Promise<T> => {

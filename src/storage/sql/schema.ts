@@ -1,5 +1,5 @@
 /** The tables of runs. `runs.sql` has their columns and what these mean. */
-import { type Migration, readMigrations } from "./migration.ts";
+import { type Migration, readMigrations } from "./sql-files.ts";
 import runs from "./runs.sql" with { type: "text" };
 
 export const RUN_MIGRATIONS: readonly Migration[] = readMigrations(runs);

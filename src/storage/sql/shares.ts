@@ -1,5 +1,5 @@
 /** Links with which others look at a run. */
-import { type Access, MAX_SHARES, type ShareRows, type SharedRun } from "../../runs/shares.ts";
+import type { Access, ShareRows, SharedRun } from "../../runs/shares.ts";
 import { defined } from "../../core/defined.ts";
 import type { Principal } from "../../runs/run.ts";
 import { type Columns, readFields, columnValues } from "./columns.ts";
@@ -46,7 +46,7 @@ export const shareRows = (engine: Engine): ShareRows => ({
       );
       return rows.map((row) => readFields(row, ACCESS) as unknown as Access); // by the names of the list
     }),
-  add: (share) =>
+  add: (share, most) =>
     engine.of(share.principal).write(function* () {
       const { runId, principal, createdAt } = share;
       yield* lockPrincipal(principal);
@@ -56,7 +56,7 @@ export const shareRows = (engine: Engine): ShareRows => ({
       const expired = "DELETE FROM run_shares WHERE run_id = @run AND expires_at <= @now";
       yield* change(expired, { run: runId, now: createdAt });
       const others = "SELECT count(*) AS count FROM run_shares WHERE run_id = @run";
-      if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
+      if ((yield* count(others, { run: runId })) >= most) return false;
       return yield* insert("run_shares", columnValues(share, SHARE));
     }),
   countOpening: (share) =>

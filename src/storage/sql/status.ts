@@ -1,5 +1,6 @@
 /** The only writer of `runs.status`: takes legal transitions alone, and each only from the status it starts at. */
 import type { EarlierEnd } from "../../agent/agent.ts";
+import type { RunResult } from "../../runs/ports.ts";
 import { type FailureDetails, type OpenStatus, type Transition, isFinal } from "../../runs/run.ts";
 import { revokeGrants } from "./grants.ts";
 import { reportEnd } from "./child-reports.ts";
@@ -9,13 +10,9 @@ import * as models from "./model-requests.ts";
 import { type RunRow, treeOf } from "./rows.ts";
 import { type Steps, change, first } from "./steps.ts";
 
-/** The stored facts of a run's end. */
-export interface Ending {
+/** The stored facts of a run's end. The answer replaces the newest text of the main agent. */
+export interface Ending extends Partial<RunResult> {
   now: number;
-  /** Replaces the newest text of the main agent as the answer. */
-  answer?: string;
-  structured?: unknown;
-  stopReason?: string;
   failure?: FailureDetails;
   cancelReason?: string;
   /** The run that started it ends too, and is not notified. */

@@ -6,14 +6,7 @@ import { toJson } from "../../core/json.ts";
 import { answeredEntry, callRequests, questionRequest, requestedEntry } from "../../runs/asked-events.ts";
 import { answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
-import type {
-  CompleteOutcome,
-  Lease,
-  PauseOutcome,
-  RunListener,
-  WorkLog,
-  WorkOptions,
-} from "../../runs/ports.ts";
+import type { Lease, RunListener, WorkLog, WorkOptions } from "../../runs/ports.ts";
 import type { FailureDetails, RunRequest } from "../../runs/run.ts";
 import { DEADLINE, breakOff, isCut, isWithin, sameAs } from "../../runs/run.ts";
 import type { AskedContent } from "../../tools/request.ts";
@@ -190,7 +183,7 @@ export class StoredWork implements WorkLog {
     const { interrupts: open, questions: others, modelAwaited, childAwaited } = paused;
     const ask = (row: leases.OpenRunRow, agent: AgentPath, id: string, contents: readonly AskedContent[]) =>
       this.#ask(row, agent, id, contents, now);
-    return this.#announce(lease, function* (row): Steps<PauseOutcome> {
+    return this.#announce(lease, function* (row) {
       const whose = askerOf(row);
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
@@ -226,7 +219,7 @@ export class StoredWork implements WorkLog {
   complete: WorkLog["complete"] = async (lease, { answer, structured, stopReason }, inbox, now) => {
     const { rules } = this.#news;
     let cancelled: string[] = [];
-    const outcome = await this.#announce(lease, function* (row): Steps<CompleteOutcome> {
+    const outcome = await this.#announce(lease, function* (row) {
       cancelled = [];
       if (yield* messages.hasNewerThan(row.id, inbox.read)) return "unread";
       // An agent that a limit ends does not wait for its children, which share the limit.
@@ -253,10 +246,8 @@ export class StoredWork implements WorkLog {
     return outcome;
   };
 
-  reviews: WorkLog["reviews"] = (lease) => {
-    const engine = this.#engine.of(lease.principal);
-    return storedReviews({ engine, runId: lease.runId, write: (work) => this.#write(lease, work) });
-  };
+  reviews: WorkLog["reviews"] = (lease) =>
+    storedReviews(this.#engine.of(lease.principal), lease.runId, (work) => this.#write(lease, work));
 
   children: WorkLog["children"] = (lease, clock, newThreadId) =>
     storedChildren(lease, {

@@ -43,10 +43,7 @@ function nodeSqlite(): NodeSqlite {
 }
 
 /** Opens `file`, or a database in memory. Throws errors with the names and codes of better-sqlite3. */
-export function openNodeDatabase(
-  file: string,
-  { readonly = false, timeout = 5000 }: OpenOptions = {},
-): Database {
+export function openNodeDatabase(file: string, { readonly = false, timeout = 5000 }: OpenOptions = {}) {
   const { DatabaseSync } = nodeSqlite();
   const database = withCodes(() => new DatabaseSync(file, { readOnly: readonly }));
   database.exec(`PRAGMA busy_timeout = ${timeout}; PRAGMA foreign_keys = OFF`);

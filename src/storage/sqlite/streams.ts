@@ -5,7 +5,8 @@ import { inTransaction } from "./commit.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
 import { readInThread } from "./threads.ts";
 import { migrate } from "./migrations.ts";
-import type { Migration } from "../sql/migration.ts";
+import { readMigrations } from "../sql/sql-files.ts";
+import tables from "./streams.sql" with { type: "text" };
 
 const CHARACTERS_PER_TURN = 1024 * 1024;
 /** Adding up the sizes of so many messages takes about 2 ms. */
@@ -15,7 +16,7 @@ const SUMMED_AT_ONCE = 80_000;
 export async function openStreams(file: string): Promise<StreamStore> {
   const database = await openDatabaseInTurns(file, { synchronous: "NORMAL" });
   try {
-    migrate(database, "streams", STREAM_MIGRATIONS);
+    migrate(database, "streams", readMigrations(tables));
     const insert = database.prepare(
       "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
     );
@@ -88,25 +89,3 @@ async function sizeOfAll(database: Database): Promise<number> {
   const [row] = (await readInThread(database.name, sum)) as { total: number }[]; // the columns it selects
   return row?.total ?? 0;
 }
-
-/** The migrations of the file with the messages sent to sessions. */
-const STREAM_MIGRATIONS: readonly Migration[] = [
-  {
-    version: 1,
-    name: "events",
-    sql: `
-        CREATE TABLE stream_events (
-          id INTEGER PRIMARY KEY AUTOINCREMENT,
-          session TEXT NOT NULL,
-          owner TEXT NOT NULL,
-          stream TEXT NOT NULL,
-          message TEXT NOT NULL,
-          size INTEGER NOT NULL,
-          time INTEGER NOT NULL
-        ) STRICT;
-        CREATE INDEX stream_events_of_session ON stream_events (session, id);
-        CREATE INDEX stream_events_by_time ON stream_events (time);
-        -- A sum of sizes reads this index instead of the long messages.
-        CREATE INDEX stream_events_sizes ON stream_events (size);`,
-  },
-];

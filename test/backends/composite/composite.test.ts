@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Backend, BackendSource } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import * as errors from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";

@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import * as errors from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { base, make, outside, root } from "./jail-folder.ts";
 
 for (const descriptorPaths of [true, false]) {

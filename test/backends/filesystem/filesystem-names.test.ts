@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fileNotFound } from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { isWindowsAlias } from "../../../src/backends/filesystem/handles.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
@@ -74,11 +74,11 @@ describe("names with characters that look alike", () => {
     writeFileSync(join(root, "a\u00a0b"), "1");
     writeFileSync(join(root, "a\u202fb"), "2");
     const backend = make();
-    expect(await backend.read("/a b")).toEqual(fileNotFound("/a b"));
+    expect(await backend.read("/a b")).toEqual(errors.fileNotFound("/a b"));
     writeFileSync(join(root, "a b"), "3");
     expect(await backend.read("/a b")).toMatchObject({ content: "3" });
-    expect(await backend.read("/A B")).toEqual(fileNotFound("/A B"));
-    expect(await backend.read("/a\u2003b")).toEqual(fileNotFound("/a\u2003b"));
+    expect(await backend.read("/A B")).toEqual(errors.fileNotFound("/A B"));
+    expect(await backend.read("/a\u2003b")).toEqual(errors.fileNotFound("/a\u2003b"));
   });
 
   it("are judged by their true spelling", async () => {
@@ -87,7 +87,7 @@ describe("names with characters that look alike", () => {
     expect((await policy.read("/my keys")).content).toBeUndefined();
     expect((await policy.edit("/my keys", "SECRET", "x")).error).toBeDefined();
     expect(await make({ hidden: [join(root, "my\u00a0keys")] }).read("/my keys")).toEqual(
-      fileNotFound("/my keys"),
+      errors.fileNotFound("/my keys"),
     );
     expect(readFileSync(join(root, "my\u00a0keys"), "utf8")).toBe("SECRET");
   });

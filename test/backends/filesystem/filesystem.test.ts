@@ -16,7 +16,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import * as errors from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { base, make, outside, root } from "./jail-folder.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { adaptBackend } from "../../../src/backends/foreign/adapt.ts";
 import type { Backend } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import * as errors from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { foreignV1, foreignV2 } from "./foreign-backends.ts";

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Backend, Failure, ThreadFiles } from "../../../src/backends/backend.ts";
-import * as errors from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { OverlayBackend } from "../../../src/backends/overlay.ts";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";

@@ -14,7 +14,7 @@ import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import * as errors from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { OverlayBackend } from "../../../src/backends/overlay.ts";
 import { type PolicyOptions, SENSITIVE_GLOBS } from "../../../src/backends/policy-rules.ts";
 import { PolicyBackend } from "../../../src/backends/policy.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import * as errors from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { type PolicyOptions, SENSITIVE_GLOBS } from "../../../src/backends/policy-rules.ts";
 import { PolicyBackend } from "../../../src/backends/policy.ts";

@@ -8,7 +8,7 @@ import {
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { changedSinceRead, storeMissing } from "../../../src/backends/errors.ts";
+import { errors } from "../../../src/backends/errors.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
@@ -196,8 +196,8 @@ describe("StoreBackend", () => {
   });
 
   it("says when there is no store", async () => {
-    expect(await new StoreBackend(runtime(undefined)).read("/a.md")).toEqual(storeMissing());
-    expect(await new StoreBackend().ls("/")).toEqual(storeMissing());
+    expect(await new StoreBackend(runtime(undefined)).read("/a.md")).toEqual(errors.storeMissing());
+    expect(await new StoreBackend().ls("/")).toEqual(errors.storeMissing());
   });
 
   it("gives a failing store a text without its details", async () => {
@@ -233,7 +233,7 @@ describe("StoreBackend", () => {
     isFirst = true;
     const { version = "" } = await backend.read("/a.md");
     const bound = await backend.edit("/a.md", "1", "I", false, { expectedVersion: version });
-    expect(bound).toEqual(changedSinceRead("/a.md"));
+    expect(bound).toEqual(errors.changedSinceRead("/a.md"));
   });
 });
 

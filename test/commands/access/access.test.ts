@@ -18,7 +18,7 @@ test(
     const { shares, news } = sqliteRuns(database);
     const now = Date.now();
     const times = { createdAt: now, expiresAt: now + WEEK };
-    await shares.add({ id: "linkA", runId: run?.run_id ?? "", principal: "local", ...times, opened: 0 });
+    await shares.add({ id: "linkA", runId: run?.run_id ?? "", principal: "local", ...times, opened: 0 }, 1);
     const credential = JSON.stringify({ owner: '["alice",null]', sha256: "0".repeat(64) });
     const url = "https://hooks.example/secret-path";
     const about = {

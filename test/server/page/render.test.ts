@@ -101,7 +101,7 @@ test("text of models, files, tools and people is shown as it is and is never mar
         rounds: 5,
         verdicts: [{ criterion: EVIL, verdict: "uncertain", evidence: EVIL, missing: EVIL }],
       },
-      ended: { round: 1, outcome: "not_met", reason: EVIL },
+      line: `goal not met: ${EVIL}`,
     },
     filesChanged: [EVIL],
     subagents: [{ ...agent(["c"], EVIL), description: EVIL, step: EVIL }],

@@ -26,10 +26,7 @@ const EMPTY = html`<div class="panel empty">
   <p>A read-only link is made in the menu of a run. Programs subscribe to events with their token.</p>
 </div>`;
 
-function row(
-  { kind, id, runId, name, createdAt, expiresAt, opened, type, url }: Access,
-  mayEnd: boolean,
-): Html {
+function row({ kind, id, runId, name, createdAt, expiresAt, opened, type, url }: Access, mayEnd: boolean) {
   const isLink = kind === "link";
   const host = parsedUrl(url ?? "")?.host ?? "an address";
   const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${host}`;

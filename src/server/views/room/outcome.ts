@@ -26,11 +26,7 @@ export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
   </p>`;
 }
 
-function failed(
-  view: RunView,
-  { reason, message }: NonNullable<RunView["run"]["failure"]>,
-  viewer: Viewer,
-): Html {
+function failed(view: RunView, { reason, message }: NonNullable<RunView["run"]["failure"]>, viewer: Viewer) {
   const [advice = "", ...quoted] = message.split(QUOTED);
   const { answer = "" } = view.run;
   return html`<section class="banner" role="alert">

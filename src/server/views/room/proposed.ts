@@ -1,6 +1,6 @@
 /** The review of a whole proposed change: its files and places, earlier decisions, and the form that applies it. */
 import { capital, displayName, displayText, oneLine } from "../../../core/text.ts";
-import { type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
+import { type ProposedChange, type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
 import { changeText } from "../../../tools/review.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
@@ -23,15 +23,8 @@ import {
 import { applyText, boundText, branchText, filesText, placesText, refuseText } from "./proposed-words.ts";
 import { type Complaint, NO_DEFAULT, fold, onlyLooks } from "./request.ts";
 
-export interface ShownChange {
+export interface ShownChange extends Omit<ProposedChange, "files"> {
   files: readonly ShownFile[];
-  /** Number of files that come with the next review. */
-  more: number;
-  copiedAt: number;
-  isRepository: boolean;
-  /** Commits in the copy, which are not applied. */
-  commits?: readonly string[];
-  reviews: readonly ReviewRecord[];
 }
 
 /** By the stamps of the files. */

@@ -152,11 +152,7 @@ const CATCH_UP_CHOICES: Readonly<Record<ScheduleView["catchUp"], string>> = {
 function scheduleForm({ draft, preview, folder, readiness, refused, edited }: SchedulesScreen): Html {
   const own = refused?.isOfForm ? refused : undefined;
   const wrong = (field: ScheduleField): Html | false => own?.field === field && html` data-wrong`;
-  const input = (
-    field: "expression" | "timeZone" | "name" | "catchUpLimit",
-    limit: number,
-    more?: Html,
-  ): Html =>
+  const input = (field: "expression" | "timeZone" | "name" | "catchUpLimit", limit: number, more?: Html) =>
     html`<input
       id="new-${field}"
       class="field"

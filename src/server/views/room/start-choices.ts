@@ -194,11 +194,7 @@ function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: U
   return { kind: "limit", plain, lead: "Limit ", menu };
 }
 
-function costOptions(
-  { costUsd }: RunLimits,
-  models: readonly OfferedModel[],
-  chosen: URLSearchParams,
-): Html | undefined {
+function costOptions({ costUsd }: RunLimits, models: readonly OfferedModel[], chosen: URLSearchParams) {
   // Without any price no run could keep such a limit.
   if (!models.some((one) => one.price !== undefined)) return undefined;
   const below = COSTS.filter((cost) => costUsd === undefined || cost < costUsd);

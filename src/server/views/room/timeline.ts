@@ -280,12 +280,7 @@ function agentRow(row: AgentRow, drawing: Drawing): Html {
 }
 
 /** `all` of them in one row, which opens the `rows` of those that there is room for. */
-function foldedRows(
-  all: readonly AgentRow[],
-  rows: readonly AgentRow[],
-  drawing: Drawing,
-  isOpen: boolean,
-): Html {
+function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing: Drawing, isOpen: boolean) {
   const { axis, at } = drawing;
   const bars = all.map(({ work: { startedAt, endedAt } }) => {
     if (startedAt === undefined || endedAt === undefined) return undefined;
@@ -327,10 +322,7 @@ export function waitsOf(asked: readonly RunRequest[], until: number): Span[] {
   return waits;
 }
 
-function bar(
-  { work, state, asked, depth, waitsSince: since }: AgentRow,
-  { axis, at, withCalls }: Drawing,
-): Html | undefined {
+function bar({ work, state, asked, depth, waitsSince: since }: AgentRow, { axis, at, withCalls }: Drawing) {
   const length = axis.end - axis.start;
   const share = (start: number, end: number): number => (end - start) / length;
   const width = (start: number, end: number): string => percent(Math.max(LEAST, share(start, end)));

@@ -4,31 +4,12 @@ import { StorageError } from "../../../core/errors.ts";
 import type { BlobStore } from "../../checkpoints/large-values.ts";
 import { type Access, query } from "../engine.ts";
 import { type LargeObjects, NO_PLACE } from "./objects.ts";
+import { sql } from "./queries.ts";
 
 /** Values of this size are objects in S3 if the server has a bucket, in bytes. */
 const BYTES_OF_OBJECT = 64 * 1024;
 /** Values of one thread that are read at the same time. */
 export const PARALLEL_READS = 8;
-
-const PUT_BLOB = `
-WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
-SELECT @thread, @namespace, @hash::bytea, @content::bytea, @object::uuid FROM quick ON CONFLICT DO NOTHING`;
-
-/**
- * Refers to a value that the thread has already. Otherwise notes an object that will be made: before it is, and on the
- * disk, so that none is lost. Threads share no objects, so that one that was lost harms no later thread.
- */
-const BEGIN_OBJECT = `
-WITH known AS (
-  INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
-  SELECT @thread, @namespace, hash, content, object FROM checkpoint_blobs
-  WHERE hash = @hash::bytea AND thread_id = @thread LIMIT 1 ON CONFLICT DO NOTHING
-)
-INSERT INTO checkpoint_objects (id, bytes)
-SELECT @object::uuid, @bytes::bigint
-WHERE NOT EXISTS (SELECT 1 FROM checkpoint_blobs WHERE hash = @hash::bytea AND thread_id = @thread)
-RETURNING id`;
 
 const sha256 = (content: Uint8Array): Buffer => createHash("sha256").update(content).digest();
 
@@ -41,27 +22,24 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
       const hash = sha256(content);
       const blob = { thread, namespace, hash };
       if (objects === undefined || content.length < BYTES_OF_OBJECT) {
-        await query(access, PUT_BLOB, { ...blob, content });
+        await query(access, sql("put blob"), { ...blob, content });
         return hash;
       }
       await objects.assertOurs();
       const object = randomUUID();
-      const made = await query(access, BEGIN_OBJECT, { ...blob, object, bytes: content.length });
+      const made = await query(access, sql("begin object"), { ...blob, object, bytes: content.length });
       if (made.length === 0) return hash;
       await objects.put(object, content);
-      await query(access, PUT_BLOB, { ...blob, object });
+      await query(access, sql("put blob"), { ...blob, object });
       return hash;
     },
     get: async (hash) => {
-      const sql = `
-SELECT content, object, bytes FROM checkpoint_blobs LEFT JOIN checkpoint_objects ON id = object
-WHERE hash = @hash ORDER BY made_at DESC NULLS FIRST LIMIT 1`;
       const [row] = await lookUps.run(() =>
         query<{
           content: Uint8Array | null;
           object: string | null;
           bytes: number | null;
-        }>(access, sql, { hash }),
+        }>(access, sql("blob"), { hash }),
       );
       if (row === undefined) throw new StorageError("storage_corrupt", MISSING);
       if (row.content !== null) return row.content;

@@ -22,6 +22,7 @@ import { change, first } from "../../sql/steps.ts";
 import { type Access, postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { PARALLEL_READS, postgresBlobs } from "./blobs.ts";
+import { sql } from "./queries.ts";
 import { deltaHistories, copyThread, threadSteps, listThreads, writtenWith } from "./thread-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
 
@@ -36,64 +37,17 @@ interface CheckpointRow {
   metadata: Uint8Array;
 }
 
-const CHECKPOINT =
-  "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, seq, type, checkpoint, metadata FROM checkpoints";
-
-const ONE = `${CHECKPOINT} WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id`;
-const NEWEST = `${CHECKPOINT} WHERE thread_id = @thread AND checkpoint_ns = @namespace ORDER BY seq DESC LIMIT 1`;
-const WRITES = `
-SELECT task_id, channel, type, value FROM checkpoint_writes
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id ORDER BY task_id, idx`;
-
-/** Writes that count only until the next checkpoint. */
-const PASSED = `
-DELETE FROM checkpoint_writes
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id AND channel = '${PASSING}'`;
-
-/**
- * One row, unless the thread was taken with a token that this process does not hold. Another process that takes it
- * waits for this commit. The commit does not wait for the disk: `sync` does.
- */
-const HELD = `
-quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
-held AS MATERIALIZED (
-  SELECT 1 FROM quick WHERE @run::bigint IS NULL
-  UNION ALL
-  SELECT 1 FROM quick WHERE EXISTS (
-    SELECT 1 FROM thread_fences WHERE thread_id = @thread AND run = @run AND claim = @claim FOR SHARE
-  )
-)`;
-const IS_HELD = "SELECT count(*) > 0 AS held FROM held";
-
-const putWrites = (onConflict: string): string => `
-WITH ${HELD}, put AS (
-  INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
-  SELECT @thread, @namespace, @id, @task, one.* FROM held,
-    unnest(@indexes::bigint[], @names::text[], @types::text[], @values::bytea[]) AS one
-  ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) ${onConflict}
-) ${IS_HELD}`;
-const ADD_WRITES = putWrites("DO NOTHING");
-const REPLACE_WRITES = putWrites(
-  "DO UPDATE SET channel = excluded.channel, type = excluded.type, value = excluded.value",
+/** A query that stores something, unless the thread was taken with a token that this process does not hold. */
+const ifHeld = (put: string): string =>
+  `WITH ${sql("held")}, put AS (${put}) SELECT count(*) > 0 AS held FROM held`;
+const ADD_WRITES = ifHeld(`${sql("put writes")} DO NOTHING`);
+const REPLACE_WRITES = ifHeld(
+  `${sql("put writes")} DO UPDATE SET channel = excluded.channel, type = excluded.type, value = excluded.value`,
 );
+const PUT_CHECKPOINT = ifHeld(sql("put checkpoint"));
 
 /** Checkpoints go first: without them it does not count as a thread any more. */
 const CHECKPOINT_TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
-
-/** Deletes the checkpoints of ended subagents, except their messages. The fence is held while it works. */
-const DELETE_NESTED = [
-  `DELETE FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns > '' AND seq <
-    (SELECT max(seq) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`,
-  `DELETE FROM checkpoint_writes AS w
-    WHERE thread_id = @thread AND checkpoint_ns > '' AND channel <> 'messages' AND NOT EXISTS (
-    SELECT 1 FROM checkpoints AS c WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns
-      AND c.checkpoint_id = w.checkpoint_id)`,
-  `DELETE FROM checkpoint_blobs AS b WHERE thread_id = @thread AND checkpoint_ns > '' AND NOT EXISTS (
-    SELECT 1 FROM checkpoints AS c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns)
-    AND NOT EXISTS (
-    SELECT 1 FROM checkpoint_writes AS w WHERE w.thread_id = b.thread_id AND w.checkpoint_ns = b.checkpoint_ns
-      AND w.value = b.hash)`,
-];
 
 /** Checkpoints that one query of a list reads. */
 const LIST_PAGE = 50;
@@ -147,20 +101,20 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     await this.#settled();
     const values = { thread, namespace };
     const [row] = await (id === undefined
-      ? query<CheckpointRow>(this.#access, NEWEST, values)
-      : query<CheckpointRow>(this.#access, ONE, { ...values, id }));
+      ? query<CheckpointRow>(this.#access, sql("newest checkpoint"), values)
+      : query<CheckpointRow>(this.#access, sql("checkpoint"), { ...values, id }));
     return row && this.#tuple(row, id === undefined ? undefined : config);
   }
 
   async #tuple(row: CheckpointRow, config?: RunnableConfig): Promise<CheckpointTuple> {
     const { thread_id: thread, checkpoint_ns: namespace, parent_checkpoint_id: parent } = row;
     const graph = { thread, namespace };
-    const writes = await query<WriteRow>(this.#access, WRITES, { ...graph, id: row.checkpoint_id });
+    const writes = await query<WriteRow>(this.#access, sql("writes"), { ...graph, id: row.checkpoint_id });
     const pendingWrites = await revive(writes, this.#large, PARALLEL_READS);
     this.#state.passing.note(graph, row.checkpoint_id, pendingWrites);
     const checkpoint = await this.#large.loadsCheckpoint(row.type, row.checkpoint);
     if (checkpoint.v < 4 && parent !== null) {
-      const before = await query<WriteRow>(this.#access, WRITES, { ...graph, id: parent });
+      const before = await query<WriteRow>(this.#access, sql("writes"), { ...graph, id: parent });
       const sends = await revive(before, this.#large, PARALLEL_READS);
       addSends(checkpoint, sends, () => this.getNextVersion(undefined));
     }
@@ -184,11 +138,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     let below = before === undefined ? Number.MAX_SAFE_INTEGER : await this.#seqOf(before);
     for (let left = limit; left > 0;) {
       const values = { ...given, id: id ?? null, below, limit: LIST_PAGE };
-      const sql = `${CHECKPOINT}
-WHERE (@thread::text IS NULL OR thread_id = @thread) AND (@namespace::text IS NULL OR checkpoint_ns = @namespace)
-  AND (@id::text IS NULL OR checkpoint_id = @id) AND seq < @below
-ORDER BY seq DESC LIMIT @limit`;
-      const rows = await query<CheckpointRow>(this.#access, sql, values);
+      const rows = await query<CheckpointRow>(this.#access, sql("list of checkpoints"), values);
       for (const row of rows) {
         below = row.seq;
         const tuple = await this.#tuple(row);
@@ -203,7 +153,7 @@ ORDER BY seq DESC LIMIT @limit`;
 
   async #seqOf(config: RunnableConfig): Promise<number> {
     const { threadId: thread, namespace, checkpointId: id } = readAddress(config);
-    const [row] = await query<CheckpointRow>(this.#access, ONE, { thread, namespace, id });
+    const [row] = await query<CheckpointRow>(this.#access, sql("checkpoint"), { thread, namespace, id });
     return row?.seq ?? 0;
   }
 
@@ -224,18 +174,7 @@ ORDER BY seq DESC LIMIT @limit`;
     const [type, state, facts] = await this.#large.dumpsCheckpoint(copy, metadata, graph);
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     for (const result of this.#state.results.of(graph, parent)) await result;
-    const sql = `
-WITH ${HELD}, put AS (
-  INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
-    channels, type, checkpoint, metadata)
-  SELECT @thread, @namespace, @id, @parent, @step, @source, @madeAt, @channels::text[], @type,
-    @checkpoint::bytea, @metadata::bytea FROM held
-  ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET
-    parent_checkpoint_id = excluded.parent_checkpoint_id, step = excluded.step, source = excluded.source,
-    made_at = excluded.made_at, channels = excluded.channels, type = excluded.type,
-    checkpoint = excluded.checkpoint, metadata = excluded.metadata
-) ${IS_HELD}`;
-    await this.#store(sql, thread, {
+    await this.#store(PUT_CHECKPOINT, thread, {
       ...token,
       ...graph,
       id: checkpoint.id,
@@ -248,7 +187,8 @@ WITH ${HELD}, put AS (
       checkpoint: state,
       metadata: facts,
     });
-    if (this.#state.passing.take(graph, parent)) await query(this.#access, PASSED, { ...graph, id: parent });
+    if (this.#state.passing.take(graph, parent))
+      await query(this.#access, sql("passed"), { ...graph, id: parent, passing: PASSING });
     return configAt(graph, checkpoint.id);
   }
 
@@ -278,8 +218,8 @@ WITH ${HELD}, put AS (
     });
   }
 
-  async #store(sql: string, thread: string, values: Record<string, unknown>): Promise<void> {
-    const [row] = await query<{ held: boolean }>(this.#access, sql, values);
+  async #store(put: string, thread: string, values: Record<string, unknown>): Promise<void> {
+    const [row] = await query<{ held: boolean }>(this.#access, put, values);
     if (row?.held !== true) throw new FencedOffError(thread);
   }
 
@@ -310,14 +250,7 @@ WITH ${HELD}, put AS (
   }
 
   async startOver(threadId: string, token: FencingToken): Promise<void> {
-    const taken = await query(
-      this.#access,
-      `INSERT INTO thread_fences (thread_id, run, claim) VALUES (@thread, @run, @claim)
-       ON CONFLICT (thread_id) DO UPDATE SET run = excluded.run, claim = excluded.claim
-       WHERE (thread_fences.run, thread_fences.claim) <= (excluded.run, excluded.claim)
-       RETURNING thread_id`,
-      { thread: threadId, ...token },
-    );
+    const taken = await query(this.#access, sql("take"), { thread: threadId, ...token });
     if (taken.length === 0) throw new FencedOffError(threadId);
     this.#state.held.set(threadId, token);
     this.#state.results.startOver(threadId);
@@ -328,10 +261,9 @@ WITH ${HELD}, put AS (
     const held = this.#state.held.get(threadId);
     if (held?.run === token.run && held.claim === token.claim) this.#state.held.delete(threadId);
     await postgresEngine(this.#access).note(function* () {
-      const sql =
-        "SELECT 1 FROM thread_fences WHERE thread_id = @thread AND run = @run AND claim = @claim FOR SHARE";
-      if ((yield* first(sql, { thread: threadId, ...token })) === undefined) return;
-      for (const statement of DELETE_NESTED) yield* change(statement, { thread: threadId });
+      if ((yield* first(sql("hold"), { thread: threadId, ...token })) === undefined) return;
+      for (const rows of ["checkpoints", "writes", "blobs"])
+        yield* change(sql(`delete nested ${rows}`), { thread: threadId });
     });
   }
 
@@ -345,8 +277,8 @@ WITH ${HELD}, put AS (
 
   async usedBytes(): Promise<number> {
     const sizes = CHECKPOINT_TABLES.map((table) => `pg_total_relation_size('${table}')`).join(" + ");
-    const sql = `SELECT ${sizes} + ${BYTES_IN_OBJECTS} AS bytes`;
-    const [row] = await query<{ bytes: number }>(this.#access, sql);
+    const sum = `SELECT ${sizes} + ${BYTES_IN_OBJECTS} AS bytes`;
+    const [row] = await query<{ bytes: number }>(this.#access, sum);
     return row?.bytes ?? 0;
   }
 

@@ -7,6 +7,7 @@ import { S3Connection, s3ErrorName, s3Problem } from "../../../core/s3.ts";
 import type { S3Address } from "../../../core/s3-address.ts";
 import { type Access, query, translated, unhurried } from "../engine.ts";
 import { secret } from "../streams.ts";
+import { sql } from "./queries.ts";
 
 export interface ObjectPlace extends S3Address {
   /** Beginning of the keys. Default: none. */
@@ -125,8 +126,8 @@ export class LargeObjects {
 }
 
 async function hasObjects(access: Access): Promise<boolean> {
-  const sql = "SELECT 1 FROM checkpoint_objects UNION ALL SELECT 1 FROM deleted_objects LIMIT 1";
-  return (await query(access, sql)).length > 0;
+  const any = "SELECT 1 FROM checkpoint_objects UNION ALL SELECT 1 FROM deleted_objects LIMIT 1";
+  return (await query(access, any)).length > 0;
 }
 
 /** @throws ConfigurationError when large values are or would be in another place than the configured one */
@@ -150,21 +151,10 @@ export const BYTES_IN_OBJECTS = `(
   SELECT coalesce(sum(bytes), 0)::bigint FROM checkpoint_objects AS o
   WHERE EXISTS (SELECT 1 FROM checkpoint_blobs WHERE object = o.id))`;
 
-/** Marks objects that nothing refers to any more, and takes marks away that are wrong. */
-const MARK_UNUSED = `
-UPDATE checkpoint_objects AS o SET unused_since = CASE WHEN unused_since IS NULL THEN now() END
-WHERE (unused_since IS NULL) <> EXISTS (SELECT 1 FROM checkpoint_blobs WHERE object = o.id)`;
-/** A day, so that a copy of the bucket that follows a copy of the database has all that it needs. */
-const GIVE_UP = `
-WITH gone AS (
-  DELETE FROM checkpoint_objects AS o WHERE unused_since < now() - interval '1 day'
-    AND NOT EXISTS (SELECT 1 FROM checkpoint_blobs WHERE object = o.id) RETURNING id)
-INSERT INTO deleted_objects (id) SELECT id FROM gone`;
-
 /** Deletes objects that nothing has referred to for a day. */
 export async function sweepObjects(access: Access, objects: LargeObjects, signal: AbortSignal) {
-  await translated(() => access.pool.query(unhurried(MARK_UNUSED)));
-  await translated(() => access.pool.query(unhurried(GIVE_UP)));
+  await translated(() => access.pool.query(unhurried(sql("mark unused objects"))));
+  await translated(() => access.pool.query(unhurried(sql("give objects up"))));
   while (!signal.aborted) {
     const rows = await query<{ id: string }>(access, "SELECT id FROM deleted_objects LIMIT 100");
     if (rows.length === 0) return;

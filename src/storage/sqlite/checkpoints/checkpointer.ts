@@ -5,7 +5,7 @@ import type { Database } from "../database.ts";
 import { migrate } from "../migrations.ts";
 import { CHECKPOINT_MIGRATIONS } from "./migrations.ts";
 import { DurableSaver } from "./saver.ts";
-import { FENCES } from "./schema.ts";
+import { sql } from "./schema.ts";
 
 /** LangGraph's checkpoints in SQLite. The declarations of its own saver would need better-sqlite3. */
 export interface SqliteCheckpointer extends BaseCheckpointSaver, Checkpoints {
@@ -21,6 +21,6 @@ export interface SqliteCheckpointer extends BaseCheckpointSaver, Checkpoints {
 /** Makes a checkpointer over `database`, and its tables if they are missing. The caller closes the database. */
 export function createCheckpointer(database: Database): SqliteCheckpointer {
   migrate(database, "checkpoints", CHECKPOINT_MIGRATIONS);
-  database.exec(FENCES);
+  database.exec(sql("fences"));
   return new DurableSaver(database);
 }

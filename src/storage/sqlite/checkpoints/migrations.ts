@@ -1,6 +1,7 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
 /// <reference path="../../../core/text-files.d.ts" />
 import type { SqliteMigration } from "../migrations.ts";
+import { sql } from "./schema.ts";
 import tables from "./tables.sql" with { type: "text" };
 
 export const CHECKPOINT_MIGRATIONS: readonly SqliteMigration[] = [
@@ -12,22 +13,9 @@ export const CHECKPOINT_MIGRATIONS: readonly SqliteMigration[] = [
     sql: "",
     // Moves the rows of LangGraph's own saver into the tables if the file is one of its files.
     work: (database) => {
-      const sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'";
-      const found = database.prepare(sql).get();
-      database.exec(found === undefined ? tables : `${RENAME}\n${tables}${COPY}`);
+      const stock = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'";
+      const isStock = database.prepare(stock).get() !== undefined;
+      database.exec(isStock ? sql("rename stock tables") + tables + sql("copy stock rows") : tables);
     },
   },
 ];
-
-const RENAME = `
-ALTER TABLE checkpoints RENAME TO stock_checkpoints;
-ALTER TABLE writes RENAME TO stock_writes;`;
-
-const COPY = `
-INSERT INTO checkpoints
-  (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
-SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-FROM stock_checkpoints ORDER BY thread_id, checkpoint_id;
-INSERT INTO writes SELECT * FROM stock_writes;
-DROP TABLE stock_checkpoints;
-DROP TABLE stock_writes;`;

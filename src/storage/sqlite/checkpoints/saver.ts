@@ -14,7 +14,7 @@ import type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "../
 import { FencedOffError } from "../../../runs/thread-ports.ts";
 import type { GraphAddress } from "../../checkpoints/address.ts";
 import { readAddress, configAt, missingField, timeOfId } from "../../checkpoints/address.ts";
-import { PassingWrites } from "../../checkpoints/passing-writes.ts";
+import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
 import type { WriteRow } from "../../checkpoints/writes.ts";
 import { TaskResults, ObservedPromise, UNFINISHED_CHANNELS, revive } from "../../checkpoints/writes.ts";
@@ -23,7 +23,7 @@ import { GroupCommit, flushLog, flushesItself, inTransaction } from "../commit.t
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { unreadable } from "../errors.ts";
 import { deleteInPieces, preparePiece, returnSpace } from "../free-space.ts";
-import * as sql from "./schema.ts";
+import { ENDED_GRAPHS, FENCED_OFF, WHOLE_THREAD, sql } from "./schema.ts";
 
 /** Steps, and written values, that are read between two turns of the event loop. */
 const STEPS_PER_TURN = 16;
@@ -36,26 +36,28 @@ type WrittenRow = { namespace: string; id: string; task: string; idx: number };
 type WrittenPage = WrittenRow & { text: Uint8Array; limit: number };
 
 const prepareStatements = (database: Database) => ({
-  take: database.prepare<Thread & FencingToken>(sql.TAKE),
-  hold: database.prepare<Thread & FencingToken>(sql.HOLD),
-  leave: database.prepare<Thread & FencingToken>(sql.LEAVE),
-  holds: database.prepare<Thread & FencingToken>(sql.HOLDS),
-  newest: database.prepare<Thread & { namespace: string }, string>(sql.NEWEST).pluck(),
+  take: database.prepare<Thread & FencingToken>(sql("take")),
+  hold: database.prepare<Thread & FencingToken>(sql("hold")),
+  leave: database.prepare<Thread & FencingToken>(sql("leave")),
+  holds: database.prepare<Thread & FencingToken>(sql("holds")),
+  newest: database.prepare<Thread & { namespace: string }, string>(sql("newest")).pluck(),
   history: database.prepare<
     CheckpointPlace & { namespace: string; channels: string },
     Omit<WriteRow, "task_id"> & { task_id: string | null }
-  >(sql.HISTORY),
-  way: database.prepare<CheckpointPlace, { id: string; parent: string | null }>(sql.WAY),
-  step: database.prepare<CheckpointPlace, { number: number; source: string; time: string }>(sql.STEP),
-  messagesAt: database.prepare<CheckpointPlace, WriteRow>(sql.MESSAGES_AT),
-  written: database.prepare<Thread & WrittenPage, WrittenRow & Pick<WriteRow, "type" | "value">>(sql.WRITTEN),
-  threads: database.prepare<[], string>(sql.THREADS).pluck(),
-  copyCheckpoints: database.prepare<Copied>(sql.COPY_CHECKPOINTS),
-  copyWrites: database.prepare<Copied>(sql.COPY_WRITES),
-  countCopied: database.prepare<Thread & { ids: string }, number>(sql.COUNT_COPIED).pluck(),
-  wholeThread: sql.WHOLE_THREAD.map((rows) => preparePiece(database, rows)),
-  passed: database.prepare<GraphAddress & { id: string }>(sql.PASSED),
-  endedGraphs: sql.ENDED_GRAPHS.map((rows) => preparePiece(database, rows)),
+  >(sql("history")),
+  way: database.prepare<CheckpointPlace, { id: string; parent: string | null }>(sql("way")),
+  step: database.prepare<CheckpointPlace, { number: number; source: string; time: string }>(sql("step")),
+  messagesAt: database.prepare<CheckpointPlace, WriteRow>(sql("messages at")),
+  written: database.prepare<Thread & WrittenPage, WrittenRow & Pick<WriteRow, "type" | "value">>(
+    sql("written"),
+  ),
+  threads: database.prepare<[], string>(sql("threads")).pluck(),
+  copyCheckpoints: database.prepare<Copied>(sql("copy checkpoints")),
+  copyWrites: database.prepare<Copied>(sql("copy writes")),
+  countCopied: database.prepare<Thread & { ids: string }, number>(sql("count copied")).pluck(),
+  wholeThread: WHOLE_THREAD.map((rows) => preparePiece(database, rows)),
+  passed: database.prepare<GraphAddress & { id: string; passing: string }>(sql("passed")),
+  endedGraphs: ENDED_GRAPHS.map((rows) => preparePiece(database, rows)),
 });
 
 /**
@@ -155,14 +157,12 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
       // This process may have taken the thread again since, for another claim of the run.
       if (!isSameToken(this.#held.get(thread), token)) throw new FencedOffError(thread);
       for (const [statement, row] of rows) statement.run(...row);
-      if (passed) this.#sql.passed.run(passed);
+      if (passed) this.#sql.passed.run({ ...passed, passing: PASSING });
     });
     try {
       await this.#latest;
     } catch (thrown) {
-      throw thrown instanceof Error && thrown.message === sql.FENCED_OFF
-        ? new FencedOffError(thread)
-        : thrown;
+      throw thrown instanceof Error && thrown.message === FENCED_OFF ? new FencedOffError(thread) : thrown;
     }
     this.#changes += 1;
     return answer;

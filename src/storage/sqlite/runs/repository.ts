@@ -7,7 +7,6 @@ import { textIndex } from "./text-index.ts";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { PruneContext, PruneReport, Retention } from "../../../runs/retention.ts";
 import { KEPT_FOR_SIZE_MS } from "../../../runs/retention.ts";
 import type { Checkpoints } from "../../../runs/thread-ports.ts";
 import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../../sql/housekeeping.ts";
@@ -57,9 +56,8 @@ const TURN_MS = 2;
 export async function prune(
   database: Database,
   engine: Engine,
-  { maxAgeMs, maxBytes }: Retention,
-  context: PruneContext,
-): Promise<PruneReport> {
+  ...[{ maxAgeMs, maxBytes }, context]: Parameters<RunRepository["prune"]>
+): ReturnType<RunRepository["prune"]> {
   const { checkpoints, now, signal } = context;
   const place = { engine, inRoom: <T>(work: () => Promise<T>) => inOwnRoom(database, work) };
   const isTooMuch = async (): Promise<boolean> =>
