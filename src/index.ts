@@ -98,6 +98,7 @@ export type { AgentState, FilesState, JumpTarget, StateUpdate, TokenUsage } from
 export { eventOf, withEvents } from "./agent/langgraph/step-of-task.ts";
 export type { DelegationOptions } from "./agent/layers/planning.ts";
 export type { FilesystemOptions } from "./agent/layers/filesystem.ts";
+export type { InstructionOptions } from "./agent/layers/instruction-files.ts";
 export type { ContextSize } from "./agent/compaction/compacted-view.ts";
 export type { SummarizationOptions } from "./agent/layers/summarization.ts";
 export type { ToolsOnDemand } from "./agent/layers/tools-on-demand.ts";

@@ -16,7 +16,11 @@ const DIST = join(ROOT, "dist");
  * connection to SQLite has, which is opened and passed on.
  */
 const CLASSES = ["CheckedBackend", "Definition", "ShellBackend", "TreeBackend"];
-const INNER: ReadonlySet<string> = new Set(CLASSES.concat("Statement", "Transaction", "AnyFunction"));
+/** Parts of a type that has a name, and what a private constructor takes. */
+const PARTS = ["AgentEnd", "StepEvent", "OlderEncoding", "LeavingOut", "FoundSandbox"];
+const INNER: ReadonlySet<string> = new Set(
+  CLASSES.concat("Statement", "Transaction", "AnyFunction", ...PARTS),
+);
 
 /** The declaration behind a name, also behind imports and exports. */
 const behind = (checker: Checker, symbol: TypeSymbol): TypeSymbol =>

@@ -41,7 +41,7 @@ test("a person logs in at a server with the browser, and out again", async () =>
   expect(await page.text()).toContain("You can close this tab");
   const [code] = await new Promise<unknown[]>((resolve) => child.once("close", (...end) => resolve(end)));
   expect(code).toBe(0);
-  expect(said).toMatch(/You are logged in at notes\. notes: running, 1 tool, 1 of them with approval\n$/);
+  expect(said).toMatch(/You are logged in at notes\. notes: running, 1 tool, 1 of them with approval\n/);
 
   const doctor = await home.bin("doctor", "--offline", ...withConfig);
   expect(doctor.stdout).toContain("notes: running, 1 tool");

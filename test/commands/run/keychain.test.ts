@@ -23,7 +23,7 @@ test.runIf(process.platform === "linux")(
     expect(run.stdout).toContain("Hello from the model.");
     expect(server.refusals).toEqual([]);
     const checked = await runBin(["doctor"], options);
-    expect(checked.stdout).toMatch(/✔ Model +anthropic:.*\n✔ Keys +ANTHROPIC_API_KEY, from the keychain\n/);
+    expect(checked.stdout).toMatch(/✔ Model +anthropic:[^✔]*✔ Keys +ANTHROPIC_API_KEY, from the keychain\n/);
     expect(JSON.stringify([run, checked])).not.toContain(key);
     expect(keychain.calls().map(([action]) => action)).toEqual(["lookup", "lookup"]);
     // What only looks needs no key, and neither does a model without one, or one whose key is in the environment.
