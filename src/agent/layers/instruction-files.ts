@@ -130,7 +130,7 @@ export class InstructionReader {
     const texts = await this.take(first.at);
     const known = new Set(texts.map(({ at }) => at));
     for (const { at, text = "" } of others) {
-      const imports = findImports(text).some((name) => known.has(join(dirname(at), name)));
+      const imports = [...findImports(text, at).values()].some((target) => known.has(target));
       if (text !== first.text && !imports)
         this.#note(`${this.#show(at)} is passed over: ${this.#show(first.at)} comes first in its folder`);
     }
@@ -151,15 +151,14 @@ export class InstructionReader {
     const cut = `\n[cut here: the file has ${text.length} characters; if the task needs the rest, read ${path}]`;
     const texts = [{ at, path, text: isCut ? head + cut : text }];
     if (isCut) this.#note(`${path} is cut: it has more than ${INSTRUCTION_LIMITS.file} characters`);
-    for (const name of findImports(head)) {
-      const target = join(dirname(at), name);
+    for (const [name, target] of findImports(head, at)) {
       const isInside = at.startsWith("~")
         ? isAtOrBelow(target, at.split("/").slice(0, 2).join("/"))
-        : target.startsWith("/") && !name.startsWith("~");
+        : target.startsWith("/");
       const isOpen = isInside && !InstructionReader.#secrets.isHidden(target) && depth < 5;
       const isThere = isOpen && (this.#imports -= 1) >= 0 && (await this.#read(target)) !== undefined;
       if (isThere) texts.push(...(await this.take(target, depth + 1)));
-      else if (/\.\w{1,9}$/.test(name)) this.#note(`${path}: @${oneLine(name, 200)} is not imported`);
+      else if (/\.\w{1,9}(\]\])?$/.test(name)) this.#note(`${path}: ${oneLine(name, 200)} is not imported`);
     }
     return texts;
   }
@@ -317,9 +316,20 @@ function readCondition(
 const CODE_OR_COMMENT =
   /^ {0,3}(`{3,}|~{3,})[^]*?(?:^ {0,3}\1|$(?![^]))|`[^`\n]+`|<!--[^]*?(?:-->|$(?![^]))/gm;
 
-/** The files that a text imports with `@path` at the beginning of a word, outside of code. */
-const findImports = (text: string): string[] => {
+/**
+ * Places of the files that a text imports outside of code: with `@path` at the beginning of a word, relative to its
+ * file, or with Kiro's `#[[file:path]]`, relative to the folder above its steering files.
+ */
+const findImports = (text: string, at: string): ReadonlyMap<string, string> => {
   const prose = text.replaceAll(CODE_OR_COMMENT, "");
-  const found = [...prose.matchAll(/(?<=^|\s)@([^\s`"'<>|,;:()[\]{}]+)/g)];
-  return [...new Set(found.map(([, name = ""]) => (name.endsWith(".") ? name.slice(0, -1) : name)))];
+  const found = prose.matchAll(/(?<=^|\s)@([^\s`"'<>|,;:()[\]{}]+)|#\[\[file:([^[\]\n]+)\]\]/g);
+  const top = at.includes("/.kiro/") ? `${at.split("/.kiro/", 1).join()}/` : dirname(at);
+  return new Map(
+    Array.from(found, ([written, path, reference = ""]) => {
+      const name = path?.replace(/\.$/, "");
+      return name === undefined
+        ? [written, join(top, reference.trim())]
+        : [`@${name}`, join(dirname(at), name)];
+    }),
+  );
 };

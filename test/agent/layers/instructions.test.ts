@@ -115,6 +115,26 @@ describe("instruction files", () => {
     expect(notes.join()).not.toMatch(/mail|scope/);
   });
 
+  it("import the files that steering files of Kiro refer to, with the same limits", async () => {
+    const steering = "#[[file:api/openapi.yaml]] (#[[file: more.md ]]) `#[[file:code.md]]`";
+    const { block, notes } = await read(
+      {
+        "/.kiro/steering/api.md": `${steering} #[[file:../../../out.md]] #[[file:.env]] #[[file:no.md]] #[[file:/gone.md]]`,
+        "/api/openapi.yaml": "openapi: 3.1.0",
+        "/more.md": "more",
+        "/code.md": "CODE",
+        "/.env": "SECRET=1",
+        "/sub/AGENTS.md": "#[[file:x.md]]",
+      },
+      { "/.kiro/steering/top.md": "#[[file:up.md]]", "/up.md": "above" },
+      { "/.kiro/steering/own.md": "#[[file:.ssh/key.md]]", "/.ssh/key.md": "KEY" },
+    );
+    for (const text of ["\nopenapi: 3.1.0\n", "\nmore\n", "\nabove\n"]) expect(block).toContain(text);
+    for (const text of ["CODE", "SECRET", "KEY"]) expect(block).not.toContain(text);
+    for (const name of ["../../../out.md", "no.md", "/gone.md", ".ssh/key.md"])
+      expect(notes.join("\n")).toContain(`#[[file:${name}]] is not imported`);
+  });
+
   it("import files of the home folder only from the folder of their program", async () => {
     const files = {
       "/.claude/CLAUDE.md": "@more.md @../.ssh/key.md",
