@@ -49,6 +49,7 @@ export class PageContent {
   readonly #controlled: ReadonlySet<string>;
   /** The names of panels. Lists of tabs have the name "": they are shown with the panels. */
   readonly #names: ReadonlyMap<Element, string>;
+  readonly #menus: ReadonlySet<Node>;
   #nested = 0;
   readonly #hosts: Element[] = [];
   /** Children of hosts that a slot shows: the first that has their name. */
@@ -65,6 +66,8 @@ export class PageContent {
       .filter(({ name }) => /^(aria-controls|href|data-target|data-bs-target)$/.test(name));
     this.#controlled = new Set(controls.flatMap(({ value }) => value.replace(/^#/, "").split(/\s+/, 9)));
     this.#names = panelNames(elements);
+    const isWhole = scope === "body" && elements.some(({ tagName }) => tagName === "title");
+    this.#menus = new Set(isWhole ? listsOfLinks(elements) : []);
   }
 
   readonly convert = (node: Node): ElementContent[] => {
@@ -131,12 +134,16 @@ export class PageContent {
     const isBody = this.#scope === "body";
     if (tag === "nav" || /^(navigation|search|menu|menubar|toolbar)$/.test(role)) return true;
     const isAround =
+      this.#menus.has(node) ||
       isMarked(node, "chrome") ||
       (isBody &&
         (isMarked(node, "bodyChrome") ||
           /^(header|footer|aside)$/.test(tag) ||
           /^(banner|contentinfo|complementary)$/.test(role)));
-    if (isAround) return !descendants(node).some(({ tagName }) => /^(h1|pre|main)$/.test(tagName));
+    if (isAround)
+      return !descendants(node).some(
+        (one) => /^(h1|pre|main)$/.test(one.tagName) || isMarked(one, "contentHeads"),
+      );
     // The sign by which a heading can be linked.
     return (
       tag === "a" &&
@@ -255,4 +262,20 @@ export class PageContent {
     if (host) this.#hosts.push(host);
     return shown.length > 0 ? shown : this.#children(slot);
   }
+}
+
+/** Lists above the heading of a page that have nothing but many links. */
+function listsOfLinks(elements: readonly Element[]): Element[] {
+  const length = (...nodes: Element[]): number => nodes.map(nodeText).join("").replace(/\s/g, "").length;
+  const menus: Element[] = [];
+  const heading = elements.findIndex(({ tagName }) => tagName === "h1");
+  for (let at = 0; at < heading; at += 1) {
+    const node = elements[at];
+    if (!node || !/^(ul|ol)$/.test(node.tagName)) continue;
+    const inside = descendants(node);
+    const links = inside.filter(({ tagName }) => tagName === "a");
+    if (links.length >= 8 && length(...links) >= 0.9 * length(node)) menus.push(node);
+    at += inside.length;
+  }
+  return menus;
 }
