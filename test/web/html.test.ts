@@ -51,6 +51,7 @@ test.each([
     "5 dollars",
   ],
   ["headings without their anchors", '<h2>Use<a class=headerlink href="#use">¶</a></h2>', "## Use"],
+  ["elements of any name", "<constructor>x</constructor><toString>y</toString>", "xy"],
   ["names as they are", "<p>snake_case * [x]</p>", "snake_case * [x]"],
 ])("a page keeps %s", (_name, html, expected) => {
   expect(read(html)).toBe(expected);

@@ -256,11 +256,9 @@ export class InstructionReader {
     const below = parentPaths(at).filter((one) => isAtOrBelow(one, this.#top) && one !== this.#top);
     const fitting = rules.filter(({ base, patterns }) => {
       const top = base === "~" ? "/" : base;
-      if (!isAtOrBelow(at, top)) return false;
-      return patterns.some((pattern) => {
-        const compiled = compileGlob(pattern, { fromRoot: true, nameAtAnyDepth: true });
-        return compiled.ok && compiled.glob.matches(stripPrefix(top, at).slice(1));
-      });
+      const globs = patterns.map((one) => compileGlob(one, { fromRoot: true, nameAtAnyDepth: true }));
+      const path = isAtOrBelow(at, top) ? stripPrefix(top, at).slice(1) : undefined;
+      return path !== undefined && globs.some((one) => one.ok && one.glob.matches(path));
     });
     return { at, names: [...below.slice(-INSTRUCTION_LIMITS.folders), ...fitting.map((rule) => rule.at)] };
   }

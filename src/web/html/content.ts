@@ -3,8 +3,9 @@ import type { ElementContent } from "hast";
 import { parsedUrl } from "../../core/parsed-url.ts";
 import { oneLine } from "../../core/text.ts";
 import { codeElement, isCodeBlock, isLineNumber } from "./code.ts";
-import { formula, imageText, inOneLine, raised } from "./phrases.ts";
+import { formula, inOneLine, raised } from "./phrases.ts";
 import { tableContent } from "./table.ts";
+import renamed from "./tags.json" with { type: "json" };
 import { panelNames } from "./tabs.ts";
 import type { Element, Node } from "./tree.ts";
 import {
@@ -29,19 +30,7 @@ export type Scope = "main" | "body" | "everything";
 /** Lists and quotations are not indented further, and longer addresses are data. */
 const CONTENT_LIMITS = { nested: 16, link: 1000 };
 
-const RENAMED: Readonly<Record<string, string>> = {
-  menu: "ul",
-  dir: "ul",
-  dialog: "div",
-  summary: "div",
-  noscript: "div",
-  mark: "span",
-  u: "span",
-  ins: "span",
-  slot: "span",
-  label: "span",
-  var: "em",
-};
+const RENAMED: ReadonlyMap<string, string> = new Map(Object.entries(renamed));
 
 /** Converts the nodes of one page. */
 export class PageContent {
@@ -164,7 +153,10 @@ export class PageContent {
     if (tag === "sup" || tag === "sub") return raised(node, this.#children(node));
     if (/^(code|kbd|samp|tt)$/.test(tag))
       return [hast("code", [hastText(oneLine(nodeText(node), Infinity))])];
-    if (tag === "img") return imageText(node);
+    if (tag === "img") {
+      const alt = oneLine(attribute(node, "alt"), 500);
+      return alt === "" ? [] : [hastText(`[Image: ${alt}]`)];
+    }
     if (/^(a|i?frame)$/.test(tag)) return this.#link(node);
     if (tag === "button") return this.#button(node);
     if (tag === "input") return this.#checkbox(node);
@@ -185,7 +177,7 @@ export class PageContent {
 
   #plain(node: Element): ElementContent[] {
     const isStruck = /line-through/i.test(attribute(node, "style")) && !isBlock(node.tagName);
-    const tag = isStruck ? "del" : (RENAMED[node.tagName] ?? node.tagName);
+    const tag = isStruck ? "del" : (RENAMED.get(node.tagName) ?? node.tagName);
     const children = this.#children(node);
     if (tag === "li") return [hast(tag, children, { value: attribute(node, "value") })];
     if (!isBlock(tag))
@@ -218,7 +210,7 @@ export class PageContent {
       properties["value"] = node.tagName === "ol" ? String(number) : undefined;
       number += step;
     }
-    return hast(RENAMED[node.tagName] ?? node.tagName, children);
+    return hast(RENAMED.get(node.tagName) ?? node.tagName, children);
   }
 
   /** Addresses are written out. A link that leads nowhere else is its text. */
@@ -267,15 +259,10 @@ export class PageContent {
 /** Lists above the heading of a page that have nothing but many links. */
 function listsOfLinks(elements: readonly Element[]): Element[] {
   const length = (...nodes: Element[]): number => nodes.map(nodeText).join("").replace(/\s/g, "").length;
-  const menus: Element[] = [];
   const heading = elements.findIndex(({ tagName }) => tagName === "h1");
-  for (let at = 0; at < heading; at += 1) {
-    const node = elements[at];
-    if (!node || !/^(ul|ol)$/.test(node.tagName)) continue;
-    const inside = descendants(node);
-    const links = inside.filter(({ tagName }) => tagName === "a");
-    if (links.length >= 8 && length(...links) >= 0.9 * length(node)) menus.push(node);
-    at += inside.length;
-  }
-  return menus;
+  return elements.slice(0, Math.max(heading, 0)).filter((node) => {
+    if (!/^[uo]l$/.test(node.tagName) || node.parentNode?.nodeName === "li") return false;
+    const links = descendants(node).filter(({ tagName }) => tagName === "a");
+    return links.length >= 8 && length(...links) >= 0.9 * length(node);
+  });
 }
