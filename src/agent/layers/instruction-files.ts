@@ -171,7 +171,7 @@ export class InstructionReader {
   ): Promise<InstructionText[]> {
     const texts: InstructionText[] = [];
     const listed = await Promise.all(
-      rows.map(async (row) => ({ row, paths: await this.#list(joinPath(base, row.name), row.endings) })),
+      rows.map(async (row) => ({ row, paths: await this.#list(joinPath(base, row.name), row) })),
     );
     for (const { row, paths } of listed) {
       if (paths.length > INSTRUCTION_LIMITS.rules)
@@ -192,15 +192,16 @@ export class InstructionReader {
   }
 
   /** Lists the files below a rule folder, in order. */
-  async #list(folder: string, endings: readonly string[], depth = 0): Promise<string[]> {
+  async #list(folder: string, row: (typeof table.rules)[number], depth = 0): Promise<string[]> {
     const place = this.#place(folder);
     const { files = [] } = (await place?.files.ls(place.path)) ?? {};
     const paths: string[] = [];
     for (const { path, is_dir: isFolder } of files.slice(0, INSTRUCTION_LIMITS.rules * 2)) {
-      const at = joinPath(folder, path.split("/").findLast((name) => name !== "") ?? "");
-      if (isFolder !== true && endings.some((ending) => at.endsWith(ending))) paths.push(at);
-      if (isFolder === true && depth < 4 && paths.length <= INSTRUCTION_LIMITS.rules)
-        paths.push(...(await this.#list(at, endings, depth + 1)));
+      const own = path.split("/").findLast((name) => name !== "") ?? "";
+      const at = joinPath(folder, own);
+      if (isFolder !== true && row.endings.some((ending) => at.endsWith(ending))) paths.push(at);
+      const isRead = depth < 4 && paths.length <= INSTRUCTION_LIMITS.rules && !row.without?.includes(own);
+      if (isFolder === true && isRead) paths.push(...(await this.#list(at, row, depth + 1)));
     }
     return paths.sort();
   }
@@ -289,9 +290,7 @@ function readCondition(
   without: string,
 ): "always" | { patterns: string[] } | { description: string } {
   const { paths, applyTo, globs, fileMatchPattern, alwaysApply, description } = fields;
-  const { trigger, inclusion = "" } = fields;
-  const written = trigger ?? inclusion;
-  const mode = typeof written === "string" ? written : "";
+  const mode = String(fields["trigger"] ?? fields["inclusion"] ?? "");
   const given = [paths, applyTo, globs, fileMatchPattern].flat().flatMap((one) => {
     const parts: string[] = [];
     for (const piece of typeof one === "string" ? one.split(",") : []) {

@@ -61,6 +61,25 @@ describe("the table of instruction files", () => {
     },
   );
 
+  it("takes no rules from folders that hold something else", async () => {
+    const held = rules.flatMap(({ name, without = [] }) => without.map((other) => `${name}/${other}`));
+    expect(held).toContain(".clinerules/workflows");
+    const files = held.map((folder) => [`/${folder}/x.md`, RULE]);
+    const { block } = await read({ ...Object.fromEntries(files), "/.clinerules/deeper/x.md": "Another." });
+    expect(block).toContain("Another.");
+    expect(block).not.toContain(RULE);
+  });
+
+  it("reads rules of Cursor that have a folder each", async () => {
+    const rule = `---\nalwaysApply: true\n---\n${RULE}`;
+    const { block } = await read({
+      "/.cursor/rules/style/RULE.md": rule,
+      "/.cursor/rules/notes.md": "NOTES",
+    });
+    expect(block).toContain(RULE);
+    expect(block).not.toContain("NOTES");
+  });
+
   it.each(home)("$name of the home folder is read first", async ({ name, isShared }) => {
     const { block } = await read({ "/AGENTS.md": "own" }, {}, { [`/${name}`]: RULE });
     expect(block.indexOf(RULE)).toBeLessThan(block.indexOf("own"));
