@@ -27,6 +27,7 @@ const ROWS: [TextEncoding, language: string, sample: string, source: string][] =
   ["big5-hkscs", "zh-TW", "// 讀取使用者清單\n", "WHATWG Encoding Standard"],
   ["windows-1251", "ru", "// Загрузка списка пользователей\n", "anomalyco/opencode#37602"],
   ["koi8-r", "ru", "// Загрузка списка пользователей\n", "RFC 1489"],
+  ["ibm866", "ru", "// Загрузка списка пользователей\n", "IBM code page 866"],
   ["windows-1252", "de", "// Größe des Käfigs prüfen\n", "anthropics/claude-code#9019"],
   ["windows-1250", "cs", "// Načte seznam všech uživatelů\n", "Microsoft code page 1250"],
   [
@@ -191,6 +192,7 @@ describe("bytes that are not one text", () => {
     ],
     ["ASCII that begins inside a character", Buffer.from("é, load all users of the list\n").subarray(1)],
     ["lines in two encodings", Buffer.concat([Buffer.from("// 사용자 목록을\n// 불러온다\n"), korean])],
+    ["Mac OS Roman", Buffer.from("// Gr\x9a\xa7e pr\x9ffen, load all users of the list\n", "latin1")],
     ["a single letter of no language", Buffer.from([0x61, 0x20, 0xb8, 0x20, 0xb2, 0x0a])],
   ])("%s: shown, and not written", async (_name, bytes) => {
     const folder = filesIn();
