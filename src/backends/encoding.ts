@@ -205,8 +205,9 @@ function guessEncoding(sample: Buffer): { encoding: OlderEncoding; isSure: boole
   const isWestern = beyond < words.length * 1.5 && decodeOlder(sample, "windows-1252") === text;
   const margin = isWestern ? 1.3 : Math.min(2, 1 + 5 / Math.sqrt(beyond));
   const isLikely = confidence >= next * margin && (isWestern || beyond > 2);
-  const encoding = isWestern ? "windows-1252" : first.encoding;
-  return { encoding, isSure: isLikely || confidence >= 0.2 };
+  // Letters of Mac OS and DOS, which the detector does not look for, are capitals and signs inside of words then.
+  const isSure = (isLikely || confidence >= 0.2) && !/\p{Ll}[ŸŠŽ§®¬¤]\p{L}/u.test(text);
+  return { encoding: isWestern ? "windows-1252" : first.encoding, isSure };
 }
 
 /** The bytes of a text in UTF-8, and in each older encoding that has all of its characters. */

@@ -162,12 +162,12 @@ async function runEngine(): Promise<void> {
 async function withoutTypes(code: string): Promise<string> {
   const { transform } = await import("sucrase");
   const options = { disableESTransforms: true, keepUnusedImports: true };
-  return orElse(() => transform(code, { transforms: ["typescript"], ...options }).code, code);
+  return orElse(() => transform(code, { transforms: ["typescript", "imports"], ...options }).code, code);
 }
 
 /**
  * Finds out in which form the program is written: a script with `await`, or the body of an async function with
- * `return`; in a code fence or not; with types or without.
+ * `return`; in a code fence or not; with types, imports and exports or without.
  */
 async function compileProgram(vm: QuickJS): Promise<{ code: string; flags: number } | { error: unknown }> {
   const [, code = source] = /^\s*```[^\n]*\n([^]*)```\s*$/.exec(source) ?? [];

@@ -27,6 +27,15 @@
       return known.get(name);
     },
   });
+  for (const [name, run] of known) if (!(name in globalThis)) globalThis[name] = run;
+  // Programs are no modules. One that exports a function by default is to run it.
+  globalThis.exports = {};
+  globalThis.require = (name) => {
+    const instead = known.has("read_file") ? ", such as tools.read_file" : "";
+    throw new Error(
+      "A program cannot import '" + name + "'. All that it can use is in `tools`" + instead + ".",
+    );
+  };
   const shownAs = (value) => {
     if (value instanceof Map)
       return [...value.keys()].every((key) => typeof key === "string")
@@ -98,6 +107,7 @@
   return (main, isScript) =>
     main
       .then((value) => (isScript ? value.value : value))
+      .then((value) => (typeof exports.default === "function" ? exports.default() : value))
       .then(settled)
       .then((value) => toJson(value) ?? "null")
       .then(done, (error) => failed(reasonOf(error)));

@@ -97,7 +97,8 @@ export const inThread = (
   { timeMs, signal }: ConvertOptions,
 ): Promise<Conversion | undefined> =>
   conversionThreads.run(async () => {
-    const resourceLimits = { maxOldGenerationSizeMb: MAX_MEMORY_MB };
+    // With larger spaces for new objects, pages of megabytes take a third more memory.
+    const resourceLimits = { maxOldGenerationSizeMb: MAX_MEMORY_MB, maxYoungGenerationSizeMb: 8 };
     const bare = { env: {}, execArgv: [], stdout: true, stderr: true, resourceLimits };
     const worker = new Worker(code, { eval: true, workerData, ...bare });
     const stop = AbortSignal.any([signal, AbortSignal.timeout(timeMs)]);

@@ -63,10 +63,10 @@ function readHead(page: Node | undefined) {
   const [title] = named("title");
   return {
     title: title ? oneLine(nodeText(title), 300) : "",
-    base: attribute(
-      named("base").find((one) => attribute(one, "href") !== "") ?? ({ attrs: [] } as unknown as Element),
-      "href",
-    ),
+    base:
+      named("base")
+        .map((one) => attribute(one, "href"))
+        .find((href) => href !== "") ?? "",
     scripts: named("script").filter((one) => !/json|template|math/.test(attribute(one, "type"))).length,
     description: oneLine(meta("name", "description") || meta("property", "og:description"), 500),
     refresh:

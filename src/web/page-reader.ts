@@ -8,6 +8,7 @@ import { headOf, oneLine } from "../core/text.ts";
 import { type Body, ACCEPTED_CODINGS, readBody } from "./body.ts";
 import { decodeBody, readContentType } from "./content-type.ts";
 import { type Conversion, htmlToMarkdown, pdfToText } from "./convert.ts";
+import failures from "./failures.json" with { type: "json" };
 import { type Network, WebProblem, followRedirects, request, secondsToWait } from "./request.ts";
 import { type RobotsRules, MAX_ROBOTS_BYTES, readRobots } from "./robots.ts";
 import { MAX_URL, displayHost, urlProblem } from "./url.ts";
@@ -193,14 +194,7 @@ const shownUrl = ({ href }: URL): string => oneLine(href, MAX_URL);
 const otherType = (url: URL, name: string): WebProblem =>
   new WebProblem("type", `${shownUrl(url)} is ${name}, which is not read as text.`);
 
-const FAILURES: Readonly<Record<number, string>> = {
-  401: "needs a login",
-  403: "refuses programs, or needs a login",
-  404: "has no such page",
-  410: "has no such page any more",
-  429: "has had too many requests",
-  451: "does not show this page for legal reasons",
-};
+const FAILURES: ReadonlyMap<string, string> = new Map(Object.entries(failures));
 
 /** @throws WebProblem if the redirect is not followed. */
 function refuseRedirect(to: URL, from: URL, problem: string | undefined, follows: boolean): void {
@@ -215,7 +209,8 @@ function refuseRedirect(to: URL, from: URL, problem: string | undefined, follows
 /** The problem that the status of an answer stands for. */
 function statusProblem({ statusCode: status = 0, headers }: IncomingMessage, url: URL) {
   if (status >= 200 && status < 300) return undefined;
-  const what = FAILURES[status] ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
+  const what =
+    FAILURES.get(String(status)) ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
   const seconds = secondsToWait(headers["retry-after"]);
   const wait = seconds === undefined ? "" : ` Try again in ${seconds} s, or use another source.`;
   return new WebProblem("status", `${displayHost(url)} ${what} (HTTP ${status}).${wait}`);

@@ -191,6 +191,20 @@ describe("bytes that are not one text", () => {
     ],
     ["ASCII that begins inside a character", Buffer.from("é, load all users of the list\n").subarray(1)],
     ["lines in two encodings", Buffer.concat([Buffer.from("// 사용자 목록을\n// 불러온다\n"), korean])],
+    [
+      "Mac OS Roman",
+      Buffer.from(
+        "47729aa76520756e642053747261a765206d9f7373656e209f626572616c6c207374696d6d656e2c206175636820669f722086626572678a6e67652e0a",
+        "hex",
+      ),
+    ],
+    [
+      "DOS Cyrillic",
+      Buffer.from(
+        "8fe0a8a2a5e22c20aca8e021209de2ae20afe0aea2a5e0aaa020aaaea4a8e0aea2aaa820e2a5aae1e2a02c20e7e2aea1eb20a5f120aeafe0a5a4a5aba8aba820a2a5e0adae2e0a",
+        "hex",
+      ),
+    ],
     ["a single letter of no language", Buffer.from([0x61, 0x20, 0xb8, 0x20, 0xb2, 0x0a])],
   ])("%s: shown, and not written", async (_name, bytes) => {
     const folder = filesIn();

@@ -1,4 +1,6 @@
 // @module-tag long
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect, openHome, openStdio } from "../support/harness.ts";
 import { play, wronglyAnswered } from "../support/harness-brain.ts";
@@ -69,9 +71,57 @@ async function staysOpen(): Promise<void> {
   expect(inWorkspace(home, "new.md")).toBe("new\n");
 }
 
+/** Kills the server of a run that follows instruction files, one of which changes before the next server goes on. */
+async function keepsInstructions(): Promise<void> {
+  let isSilent = true;
+  const asked = deferred();
+  const home = await openHome({
+    env: SHORT_WINDOW,
+    files: { "AGENTS.md": "MARK one.", "sub/AGENTS.md": "MARK below.", "sub/a.txt": "a\n" },
+    think: play({
+      "Read the file": [
+        { toolCalls: [{ name: "read_file", args: { file_path: "/workspace/sub/a.txt" } }] },
+        () => {
+          asked.resolve();
+          return isSilent ? { fault: "hang" } : { text: "read" };
+        },
+        { text: "read again" },
+      ],
+    }),
+  });
+  const first = await openStdio(home);
+  const started = await (await connect(first, "v2-legacy")).call("run_deep_agent", { task: "Read the file" });
+  await asked.promise;
+  process.kill(first.pid(), "SIGKILL");
+  isSilent = false;
+  writeFileSync(join(home.workspace, "AGENTS.md"), "MARK two.");
+
+  const after = await connect(await openStdio(home), "v2-modern");
+  const { thread_id } = await untilStatus(after, runIdOf(started), "completed");
+  const [before, killed, resumed] = home.brain.thoughts.map(({ request: { messages } }) => {
+    const [system, ...others] = messages.map((message) =>
+      [message, ...message.toolResults].map(({ text }) => text).join(),
+    );
+    return {
+      blocks: system?.match(/<project_instructions>[^]*?<\/project_instructions>/g),
+      others: others.join(),
+    };
+  });
+  expect(before?.blocks).toEqual([expect.stringContaining("MARK one.")]);
+  expect([killed?.blocks, resumed?.blocks]).toEqual([before?.blocks, before?.blocks]);
+  expect(resumed?.others.match(/MARK below\./g)).toHaveLength(1);
+  expect(resumed?.others).toBe(killed?.others);
+
+  // The next run of the conversation reads the files again.
+  const next = await after.call("run_deep_agent", { task: "And again", thread_id });
+  await untilStatus(after, runIdOf(next), "completed");
+  const system = home.brain.thoughts.at(-1)?.request.messages[0]?.text ?? "";
+  expect([system.includes("MARK two."), system.includes("MARK one.")]).toEqual([true, false]);
+}
+
 // All at once: most of the time is spent waiting for the lease of a killed server to run out.
-test("a run outlives the server that was killed, no finished call runs again, an open approval stays open", async () => {
-  await Promise.all([survives(), staysOpen()]);
+test("a run outlives the server that was killed, no finished call runs again, an open approval stays open, and its instructions stay the same", async () => {
+  await Promise.all([survives(), staysOpen(), keepsInstructions()]);
 });
 
 test("a run is checked, decided and cancelled from another process", async () => {

@@ -51,6 +51,7 @@ test.each([
     "5 dollars",
   ],
   ["headings without their anchors", '<h2>Use<a class=headerlink href="#use">¶</a></h2>', "## Use"],
+  ["elements of any name", "<constructor>x</constructor><toString>y</toString>", "xy"],
   ["names as they are", "<p>snake_case * [x]</p>", "snake_case * [x]"],
 ])("a page keeps %s", (_name, html, expected) => {
   expect(read(html)).toBe(expected);
@@ -134,6 +135,24 @@ test("menus are left out, and notes and headers of the content are not", () => {
   expect(read(page, "main")).toBe("top\n\nnote\n\nwords\n\nsince 1.5");
   expect(read(page, "body")).toBe("words");
   expect(read(page, "everything")).toContain("menu");
+});
+
+test("lists of links above the heading of a page are menus, and others are content", () => {
+  const links = (count: number): string => `<ul>${"<li><a href=x>link</a>".repeat(count)}</ul>`;
+  const page = (above: string, head = "<title>t</title>"): string =>
+    read(`${head}${above}<h1>Head</h1><p>words</p>${links(8)}`, "body");
+  expect(page(links(8)).startsWith("# Head")).toBe(true);
+  expect(page(links(8))).toContain("link");
+  for (const above of [links(7), `<ul>${"<li><a href=x>link</a>: prose".repeat(8)}</ul>`])
+    expect(page(above).startsWith("- [link]")).toBe(true);
+  // The heading of a piece from the middle of a page is not its first.
+  expect(page(links(8), "").startsWith("- [link]")).toBe(true);
+});
+
+test("boxes beside the text that have a title of their own are content", () => {
+  const box = (inside: string): string => `<div class=sidebar>${inside}</div><p>words</p>`;
+  expect(read(box("<div class=titlepage><p class=title>Basics</p></div>text"), "body")).toContain("Basics");
+  expect(read(box("menu"), "body")).toBe("words");
 });
 
 test("what a page claims to be is not made larger than it is", () => {

@@ -151,20 +151,26 @@ function findMeaning(name: string, { tools, servers, missing, web }: ToolOffer, 
   const keys = [plain, ...(table.groups.split(" ").includes(group) ? [member, group] : [])].map(plainKey);
   const key = isOwn ? undefined : keys.find((one) => SAME.has(one));
   const row = key === undefined ? own : SAME.get(key);
-  const builtIn = (row ?? []).filter((one) => !isWebTool(one) || web.some((offered) => offered === one));
+  const builtIn = (row ?? []).filter((one) => !isMissing(one, web));
+  const end = row?.find((one) => one.startsWith("mcp"))?.slice("mcp".length);
   const isElsewhere = key !== undefined && (row === undefined || (builtIn.length === 0 && row.length > 0));
   return {
     name,
     plain,
     builtIn,
-    foreign: row?.includes("mcp") === true ? [...tools] : exact,
+    foreign:
+      end === undefined
+        ? exact
+        : tools.filter((tool) => tool.name.endsWith(end) && (end === "" || tool.kind === "read")),
     isKnown: exact.length > 0 || isServer || builtIn.length > 0 || key !== undefined,
     isLimited: plain !== name,
     isElsewhere,
   };
 }
 
-const isWebTool = (name: string): boolean => WEB_TOOL_NAMES.some((one) => one === name);
+/** True for a tool for the web that this agent does not have. */
+const isMissing = (name: string, web: readonly WebToolName[]): boolean =>
+  WEB_TOOL_NAMES.some((one) => one === name && !web.includes(one));
 
 function noteOn(
   { name: written, plain, isKnown, isLimited, isElsewhere }: Meant,
@@ -178,7 +184,7 @@ function noteOn(
     return [{ text, isMistake: false }];
   }
   if (!isKnown) {
-    const builtIn = BUILT_IN.filter((own) => !isWebTool(own) || web.some((one) => one === own));
+    const builtIn = BUILT_IN.filter((own) => !isMissing(own, web));
     const known = [...builtIn, ...servers, ...tools.map((tool) => tool.name)];
     const nearest = closestNames(plain.replace(/^mcp__/, ""), known);
     const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(" or ")}?` : "";

@@ -130,7 +130,7 @@ export class InstructionReader {
     const texts = await this.take(first.at);
     const known = new Set(texts.map(({ at }) => at));
     for (const { at, text = "" } of others) {
-      const imports = findImports(text).some((name) => known.has(join(dirname(at), name)));
+      const imports = [...findImports(text, at).values()].some((target) => known.has(target));
       if (text !== first.text && !imports)
         this.#note(`${this.#show(at)} is passed over: ${this.#show(first.at)} comes first in its folder`);
     }
@@ -151,15 +151,14 @@ export class InstructionReader {
     const cut = `\n[cut here: the file has ${text.length} characters; if the task needs the rest, read ${path}]`;
     const texts = [{ at, path, text: isCut ? head + cut : text }];
     if (isCut) this.#note(`${path} is cut: it has more than ${INSTRUCTION_LIMITS.file} characters`);
-    for (const name of findImports(head)) {
-      const target = join(dirname(at), name);
+    for (const [name, target] of findImports(head, at)) {
       const isInside = at.startsWith("~")
         ? isAtOrBelow(target, at.split("/").slice(0, 2).join("/"))
-        : target.startsWith("/") && !name.startsWith("~");
+        : target.startsWith("/");
       const isOpen = isInside && !InstructionReader.#secrets.isHidden(target) && depth < 5;
       const isThere = isOpen && (this.#imports -= 1) >= 0 && (await this.#read(target)) !== undefined;
       if (isThere) texts.push(...(await this.take(target, depth + 1)));
-      else if (/\.\w{1,9}$/.test(name)) this.#note(`${path}: @${oneLine(name, 200)} is not imported`);
+      else if (/\.\w{1,9}(\]\])?$/.test(name)) this.#note(`${path}: ${oneLine(name, 200)} is not imported`);
     }
     return texts;
   }
@@ -172,7 +171,7 @@ export class InstructionReader {
   ): Promise<InstructionText[]> {
     const texts: InstructionText[] = [];
     const listed = await Promise.all(
-      rows.map(async (row) => ({ row, paths: await this.#list(joinPath(base, row.name), row.endings) })),
+      rows.map(async (row) => ({ row, paths: await this.#list(joinPath(base, row.name), row) })),
     );
     for (const { row, paths } of listed) {
       if (paths.length > INSTRUCTION_LIMITS.rules)
@@ -193,15 +192,16 @@ export class InstructionReader {
   }
 
   /** Lists the files below a rule folder, in order. */
-  async #list(folder: string, endings: readonly string[], depth = 0): Promise<string[]> {
+  async #list(folder: string, row: (typeof table.rules)[number], depth = 0): Promise<string[]> {
     const place = this.#place(folder);
     const { files = [] } = (await place?.files.ls(place.path)) ?? {};
     const paths: string[] = [];
     for (const { path, is_dir: isFolder } of files.slice(0, INSTRUCTION_LIMITS.rules * 2)) {
-      const at = joinPath(folder, path.split("/").findLast((name) => name !== "") ?? "");
-      if (isFolder !== true && endings.some((ending) => at.endsWith(ending))) paths.push(at);
-      if (isFolder === true && depth < 4 && paths.length <= INSTRUCTION_LIMITS.rules)
-        paths.push(...(await this.#list(at, endings, depth + 1)));
+      const own = path.split("/").findLast((name) => name !== "") ?? "";
+      const at = joinPath(folder, own);
+      if (isFolder !== true && row.endings.some((ending) => at.endsWith(ending))) paths.push(at);
+      const isRead = depth < 4 && paths.length <= INSTRUCTION_LIMITS.rules && !row.without?.includes(own);
+      if (isFolder === true && isRead) paths.push(...(await this.#list(at, row, depth + 1)));
     }
     return paths.sort();
   }
@@ -257,11 +257,9 @@ export class InstructionReader {
     const below = parentPaths(at).filter((one) => isAtOrBelow(one, this.#top) && one !== this.#top);
     const fitting = rules.filter(({ base, patterns }) => {
       const top = base === "~" ? "/" : base;
-      if (!isAtOrBelow(at, top)) return false;
-      return patterns.some((pattern) => {
-        const compiled = compileGlob(pattern, { fromRoot: true, nameAtAnyDepth: true });
-        return compiled.ok && compiled.glob.matches(stripPrefix(top, at).slice(1));
-      });
+      const globs = patterns.map((one) => compileGlob(one, { fromRoot: true, nameAtAnyDepth: true }));
+      const path = isAtOrBelow(at, top) ? stripPrefix(top, at).slice(1) : undefined;
+      return path !== undefined && globs.some((one) => one.ok && one.glob.matches(path));
     });
     return { at, names: [...below.slice(-INSTRUCTION_LIMITS.folders), ...fitting.map((rule) => rule.at)] };
   }
@@ -292,9 +290,7 @@ function readCondition(
   without: string,
 ): "always" | { patterns: string[] } | { description: string } {
   const { paths, applyTo, globs, fileMatchPattern, alwaysApply, description } = fields;
-  const { trigger, inclusion = "" } = fields;
-  const written = trigger ?? inclusion;
-  const mode = typeof written === "string" ? written : "";
+  const mode = String(fields["trigger"] ?? fields["inclusion"] ?? "");
   const given = [paths, applyTo, globs, fileMatchPattern].flat().flatMap((one) => {
     const parts: string[] = [];
     for (const piece of typeof one === "string" ? one.split(",") : []) {
@@ -317,9 +313,20 @@ function readCondition(
 const CODE_OR_COMMENT =
   /^ {0,3}(`{3,}|~{3,})[^]*?(?:^ {0,3}\1|$(?![^]))|`[^`\n]+`|<!--[^]*?(?:-->|$(?![^]))/gm;
 
-/** The files that a text imports with `@path` at the beginning of a word, outside of code. */
-const findImports = (text: string): string[] => {
+/**
+ * Places of the files that a text imports outside of code: with `@path` at the beginning of a word, relative to its
+ * file, or with Kiro's `#[[file:path]]`, relative to the folder above its steering files.
+ */
+const findImports = (text: string, at: string): ReadonlyMap<string, string> => {
   const prose = text.replaceAll(CODE_OR_COMMENT, "");
-  const found = [...prose.matchAll(/(?<=^|\s)@([^\s`"'<>|,;:()[\]{}]+)/g)];
-  return [...new Set(found.map(([, name = ""]) => (name.endsWith(".") ? name.slice(0, -1) : name)))];
+  const found = prose.matchAll(/(?<=^|\s)@([^\s`"'<>|,;:()[\]{}]+)|#\[\[file:([^[\]\n]+)\]\]/g);
+  const top = at.includes("/.kiro/") ? `${at.split("/.kiro/", 1).join()}/` : dirname(at);
+  return new Map(
+    Array.from(found, ([written, path, reference = ""]) => {
+      const name = path?.replace(/\.$/, "");
+      return name === undefined
+        ? [written, join(top, reference.trim())]
+        : [`@${name}`, join(dirname(at), name)];
+    }),
+  );
 };

@@ -85,6 +85,7 @@ export async function loadSkills(
       if (read === "absent") {
         const levels = relativeTo(withoutSlash(source), folder).split("/").length;
         const { files = [] } = levels < MOST_LEVELS ? await backend.ls(folder) : {};
+        paths.push(...files.flatMap((one) => (/\/skill\.md$/i.test(one.path) ? one.path : [])));
         paths.push(...listFolders(files).map((one) => joinPath(one, SKILL_FILE)));
       } else if (read !== undefined) skills.push(read);
     }

@@ -63,15 +63,9 @@ export function codeText(block: Element): string {
 
 /** A block as hast. Highlighters name its language in a class, of the block or of an element around it. */
 export function codeElement(block: Element): HastElement {
-  const around = [
-    block.parentNode,
-    block.parentNode && "parentNode" in block.parentNode ? block.parentNode.parentNode : null,
-  ];
-  const elements = [
-    block,
-    ...childElements(block).slice(0, 1),
-    ...around.filter((one) => one !== null).filter(isElement),
-  ];
+  const elements = [block, ...childElements(block).slice(0, 1)];
+  for (let at = block.parentNode, level = 0; at && isElement(at) && level < 2; at = at.parentNode, level += 1)
+    elements.push(at);
   const marks = elements.flatMap((one) => [
     ...one.attrs.flatMap(({ name, value }) => (/^data-lang(uage)?$/.test(name) ? `lang-${value}` : [])),
     attribute(one, "class"),

@@ -3,8 +3,9 @@ import type { ElementContent } from "hast";
 import { parsedUrl } from "../../core/parsed-url.ts";
 import { oneLine } from "../../core/text.ts";
 import { codeElement, isCodeBlock, isLineNumber } from "./code.ts";
-import { formula, imageText, inOneLine, raised } from "./phrases.ts";
+import { formula, inOneLine, raised } from "./phrases.ts";
 import { tableContent } from "./table.ts";
+import renamed from "./tags.json" with { type: "json" };
 import { panelNames } from "./tabs.ts";
 import type { Element, Node } from "./tree.ts";
 import {
@@ -29,19 +30,7 @@ export type Scope = "main" | "body" | "everything";
 /** Lists and quotations are not indented further, and longer addresses are data. */
 const CONTENT_LIMITS = { nested: 16, link: 1000 };
 
-const RENAMED: Readonly<Record<string, string>> = {
-  menu: "ul",
-  dir: "ul",
-  dialog: "div",
-  summary: "div",
-  noscript: "div",
-  mark: "span",
-  u: "span",
-  ins: "span",
-  slot: "span",
-  label: "span",
-  var: "em",
-};
+const RENAMED: ReadonlyMap<string, string> = new Map(Object.entries(renamed));
 
 /** Converts the nodes of one page. */
 export class PageContent {
@@ -49,6 +38,7 @@ export class PageContent {
   readonly #controlled: ReadonlySet<string>;
   /** The names of panels. Lists of tabs have the name "": they are shown with the panels. */
   readonly #names: ReadonlyMap<Element, string>;
+  readonly #menus: ReadonlySet<Node>;
   #nested = 0;
   readonly #hosts: Element[] = [];
   /** Children of hosts that a slot shows: the first that has their name. */
@@ -65,6 +55,8 @@ export class PageContent {
       .filter(({ name }) => /^(aria-controls|href|data-target|data-bs-target)$/.test(name));
     this.#controlled = new Set(controls.flatMap(({ value }) => value.replace(/^#/, "").split(/\s+/, 9)));
     this.#names = panelNames(elements);
+    const isWhole = scope === "body" && elements.some(({ tagName }) => tagName === "title");
+    this.#menus = new Set(isWhole ? listsOfLinks(elements) : []);
   }
 
   readonly convert = (node: Node): ElementContent[] => {
@@ -131,12 +123,16 @@ export class PageContent {
     const isBody = this.#scope === "body";
     if (tag === "nav" || /^(navigation|search|menu|menubar|toolbar)$/.test(role)) return true;
     const isAround =
+      this.#menus.has(node) ||
       isMarked(node, "chrome") ||
       (isBody &&
         (isMarked(node, "bodyChrome") ||
           /^(header|footer|aside)$/.test(tag) ||
           /^(banner|contentinfo|complementary)$/.test(role)));
-    if (isAround) return !descendants(node).some(({ tagName }) => /^(h1|pre|main)$/.test(tagName));
+    if (isAround)
+      return !descendants(node).some(
+        (one) => /^(h1|pre|main)$/.test(one.tagName) || isMarked(one, "contentHeads"),
+      );
     // The sign by which a heading can be linked.
     return (
       tag === "a" &&
@@ -157,7 +153,10 @@ export class PageContent {
     if (tag === "sup" || tag === "sub") return raised(node, this.#children(node));
     if (/^(code|kbd|samp|tt)$/.test(tag))
       return [hast("code", [hastText(oneLine(nodeText(node), Infinity))])];
-    if (tag === "img") return imageText(node);
+    if (tag === "img") {
+      const alt = oneLine(attribute(node, "alt"), 500);
+      return alt === "" ? [] : [hastText(`[Image: ${alt}]`)];
+    }
     if (/^(a|i?frame)$/.test(tag)) return this.#link(node);
     if (tag === "button") return this.#button(node);
     if (tag === "input") return this.#checkbox(node);
@@ -178,7 +177,7 @@ export class PageContent {
 
   #plain(node: Element): ElementContent[] {
     const isStruck = /line-through/i.test(attribute(node, "style")) && !isBlock(node.tagName);
-    const tag = isStruck ? "del" : (RENAMED[node.tagName] ?? node.tagName);
+    const tag = isStruck ? "del" : (RENAMED.get(node.tagName) ?? node.tagName);
     const children = this.#children(node);
     if (tag === "li") return [hast(tag, children, { value: attribute(node, "value") })];
     if (!isBlock(tag))
@@ -211,7 +210,7 @@ export class PageContent {
       properties["value"] = node.tagName === "ol" ? String(number) : undefined;
       number += step;
     }
-    return hast(RENAMED[node.tagName] ?? node.tagName, children);
+    return hast(RENAMED.get(node.tagName) ?? node.tagName, children);
   }
 
   /** Addresses are written out. A link that leads nowhere else is its text. */
@@ -255,4 +254,15 @@ export class PageContent {
     if (host) this.#hosts.push(host);
     return shown.length > 0 ? shown : this.#children(slot);
   }
+}
+
+/** Lists above the heading of a page that have nothing but many links. */
+function listsOfLinks(elements: readonly Element[]): Element[] {
+  const length = (...nodes: Element[]): number => nodes.map(nodeText).join("").replace(/\s/g, "").length;
+  const heading = elements.findIndex(({ tagName }) => tagName === "h1");
+  return elements.slice(0, Math.max(heading, 0)).filter((node) => {
+    if (!/^[uo]l$/.test(node.tagName) || node.parentNode?.nodeName === "li") return false;
+    const links = descendants(node).filter(({ tagName }) => tagName === "a");
+    return links.length >= 8 && length(...links) >= 0.9 * length(node);
+  });
 }

@@ -63,12 +63,8 @@ export function raised(node: Element, children: ElementContent[]): ElementConten
 /** A formula as TeX, if the page has that, and otherwise as its signs. */
 export function formula(node: Element): string {
   const isScript = node.tagName === "script";
-  const source = descendants(node).find((one) => /tex/i.test(attribute(one, "encoding")));
-  const written = (from: Node): string =>
-    childNodes(from)
-      .map((one) => ("value" in one ? one.value : ""))
-      .join("");
-  const tex = isScript ? written(node) : source ? written(source) : attribute(node, "alttext");
+  const source = isScript ? node : descendants(node).find((one) => /tex/i.test(attribute(one, "encoding")));
+  const tex = source ? childNodes(source).map(nodeText).join("") : attribute(node, "alttext");
   const bare = oneLine(
     tex
       .trim()
@@ -90,9 +86,4 @@ function signs(node: Node): string {
   const between = { msup: "^", msub: "_", mover: "^", munder: "_", mfrac: ")/(" }[node.nodeName] ?? "";
   const whole = parts.join(between);
   return node.nodeName === "mfrac" ? `(${whole})` : node.nodeName === "msqrt" ? `√(${whole})` : whole;
-}
-
-export function imageText(image: Element): ElementContent[] {
-  const alt = oneLine(attribute(image, "alt"), 500);
-  return alt === "" ? [] : [hastText(`[Image: ${alt}]`)];
 }

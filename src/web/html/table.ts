@@ -85,16 +85,10 @@ function regularTable(grid: Grid, heads: number, convert: ConvertCell): ElementC
 
 /** Code beside its line numbers: one row with a block in each cell, or a row for each line. */
 function numberedCode(table: Element, cells: Element[][]): ElementContent[] | undefined {
-  const lines = (): string =>
-    cells
-      .map((row) =>
-        row
-          .filter((cell) => !isLineNumber(cell))
-          .map(codeText)
-          .join(""),
-      )
-      .join("\n");
-  if (isMarked(table, "codeTables")) return [hast("pre", [hastText(lines())])];
+  if (isMarked(table, "codeTables")) {
+    const lines = cells.map((row) => row.filter((cell) => !isLineNumber(cell)).map(codeText));
+    return [hast("pre", [hastText(lines.map((line) => line.join("")).join("\n"))])];
+  }
   const blocks =
     cells.length === 1
       ? (cells[0] ?? []).map((cell) => descendants(cell).filter(({ tagName }) => tagName === "pre"))

@@ -61,6 +61,25 @@ describe("the table of instruction files", () => {
     },
   );
 
+  it("takes no rules from folders that hold something else", async () => {
+    const held = rules.flatMap(({ name, without = [] }) => without.map((other) => `${name}/${other}`));
+    expect(held).toContain(".clinerules/workflows");
+    const files = held.map((folder) => [`/${folder}/x.md`, RULE]);
+    const { block } = await read({ ...Object.fromEntries(files), "/.clinerules/deeper/x.md": "Another." });
+    expect(block).toContain("Another.");
+    expect(block).not.toContain(RULE);
+  });
+
+  it("reads rules of Cursor that have a folder each", async () => {
+    const rule = `---\nalwaysApply: true\n---\n${RULE}`;
+    const { block } = await read({
+      "/.cursor/rules/style/RULE.md": rule,
+      "/.cursor/rules/notes.md": "NOTES",
+    });
+    expect(block).toContain(RULE);
+    expect(block).not.toContain("NOTES");
+  });
+
   it.each(home)("$name of the home folder is read first", async ({ name, isShared }) => {
     const { block } = await read({ "/AGENTS.md": "own" }, {}, { [`/${name}`]: RULE });
     expect(block.indexOf(RULE)).toBeLessThan(block.indexOf("own"));
@@ -113,6 +132,26 @@ describe("instruction files", () => {
       expect.arrayContaining(["no.md", "../../../out.md", "~/h.md", "6.md", ".env.md"]),
     );
     expect(notes.join()).not.toMatch(/mail|scope/);
+  });
+
+  it("import the files that steering files of Kiro refer to, with the same limits", async () => {
+    const steering = "#[[file:api/openapi.yaml]] (#[[file: more.md ]]) `#[[file:code.md]]`";
+    const { block, notes } = await read(
+      {
+        "/.kiro/steering/api.md": `${steering} #[[file:../../../out.md]] #[[file:.env]] #[[file:no.md]] #[[file:/gone.md]]`,
+        "/api/openapi.yaml": "openapi: 3.1.0",
+        "/more.md": "more",
+        "/code.md": "CODE",
+        "/.env": "SECRET=1",
+        "/sub/AGENTS.md": "#[[file:x.md]]",
+      },
+      { "/.kiro/steering/top.md": "#[[file:up.md]]", "/up.md": "above" },
+      { "/.kiro/steering/own.md": "#[[file:.ssh/key.md]]", "/.ssh/key.md": "KEY" },
+    );
+    for (const text of ["\nopenapi: 3.1.0\n", "\nmore\n", "\nabove\n"]) expect(block).toContain(text);
+    for (const text of ["CODE", "SECRET", "KEY"]) expect(block).not.toContain(text);
+    for (const name of ["../../../out.md", "no.md", "/gone.md", ".ssh/key.md"])
+      expect(notes.join("\n")).toContain(`#[[file:${name}]] is not imported`);
   });
 
   it("import files of the home folder only from the folder of their program", async () => {

@@ -122,6 +122,20 @@ describe("names of other programs", () => {
     expect([got.tools, got.fileTools]).toEqual([tools, ["ls", "read_file"]]);
   });
 
+  it.each(["ReadMcpResourceTool", "ListMcpResourcesTool", "access_mcp_resource"])(
+    "%s: what reads the resources of servers, and nothing else",
+    (name) => {
+      const reads = { ...toolOf("wiki__read_resource"), kind: "read" as const };
+      const tools = [...offer.tools, reads, toolOf("own__read_resource")];
+      const names = (wishes: Partial<ToolWishes>) =>
+        chooseTools({ name: "x", isFile: true, ...wishes }, { ...offer, tools }).tools?.map(
+          (one) => one.name,
+        );
+      expect(names({ tools: [name] })).toEqual(["wiki__read_resource"]);
+      expect(names({ disallowedTools: [name] })).not.toContain("wiki__read_resource");
+    },
+  );
+
   it("with conditions are asked about, and a denied name that nothing knows leaves the file out", () => {
     const got = chooseTools({ name: "x", isFile: true, tools: ["Bash(git log:*)", "Task(a)"] }, offer);
     expect(got).toMatchObject({ asked: ["execute", "job", "task"], delegates: false });

@@ -120,6 +120,13 @@ it("sources say when they hold no skill, or two of one name", async () => {
   expect(lines.join("")).toContain('"skill_name_twice","source":"/twice/"');
 });
 
+it("a skill file may have a name in small letters", async () => {
+  const backend = new StoreBackend({ store: new InMemoryStore(), namespace: ["skills"] });
+  await backend.write("/s/a/skill.md", file("name: a", "description: d"));
+  await backend.write("/s/b/Skill.md/SKILL.md", file("name: b", "description: d"));
+  expect(Object.keys(await loadSkills(backend, ["/s/"], silentLogger))).toEqual(["a", "b"]);
+});
+
 it.each([
   ["vercel-labs/skills#1272", "product/a"],
   ["getsentry/dotagents#58", ".curated/a"],
