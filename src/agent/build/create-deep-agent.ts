@@ -266,6 +266,7 @@ function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAge
       name: GENERAL_PURPOSE,
       description: own.description ?? GENERAL_PURPOSE_DESCRIPTION,
       systemPrompt: own.systemPrompt ?? GENERAL_PURPOSE_PROMPT,
+      ...defined({ middleware: own.middleware }),
       // Its parameters are the agent's, which are checked with the agent.
       buildOnUse: true,
     },

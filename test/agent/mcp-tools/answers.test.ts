@@ -5,7 +5,7 @@ import { buildAgent } from "../../../src/agent/agent.ts";
 import { readResult, readTool } from "../../../src/agent/mcp-tools/answers.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import { modelResult } from "../../../src/agent/mcp-tools/tool.ts";
-import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
+import { reportMissingTools } from "../../../src/agent/mcp-tools/server-layers.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
 import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";

@@ -2,34 +2,14 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { expect, it, onTestFinished } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
-import { changedTools } from "../../../src/agent/mcp-tools/changed-tools.ts";
+import { changedTools } from "../../../src/agent/mcp-tools/server-layers.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { collect, paused, resumeAgentInput, toolMessages } from "../../support/run-agent.ts";
 import { scriptedSteps } from "../../support/scripted-model.ts";
 import { run } from "./connect-to.ts";
-
-/** Its call `enable` unlocks `issues`, which reads, and `close`, which does not; `lists` counts its lists. */
-const HUB = `
-  let open = false, lists = 0;
-  const out = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
-  const tool = (name, readOnlyHint) => ({ name, inputSchema: { type: "object" }, annotations: { readOnlyHint } });
-  const answer = ({ id, method, params }) => {
-    const say = (text) => out({ id, result: { content: [{ type: "text", text }] } });
-    if (method === "initialize") return out({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo: { name: "hub", version: "1" } } });
-    if (method === "tools/list") {
-      lists += 1;
-      return out({ id, result: { tools: [tool("enable", true), ...(open ? [tool("issues", true), tool("close", false)] : [])] } });
-    }
-    if (method !== "tools/call") return;
-    if (params.name !== "enable") return say(params.name + " after " + lists + " lists");
-    open = true;
-    for (let times = 0; times < 50; times += 1) out({ method: "notifications/tools/list_changed" });
-    say("enabled");
-  };
-  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));
-`;
+import { HUB } from "./hub-server.ts";
 
 async function hubAgent(...calls: string[]) {
   const config = {
@@ -44,7 +24,7 @@ async function hubAgent(...calls: string[]) {
   const { tools } = await mcp.forAgent();
   const replies = calls.map((name) => ({ toolCalls: [{ name: `hub__${name}`, args: {} }] }));
   const model = scriptedSteps([...replies, { text: "end" }]);
-  const middleware = [changedTools(mcp)];
+  const middleware = [changedTools(mcp)()];
   return { model, agent: buildAgent({ model, tools, middleware, checkpointer: new MemorySaver() }) };
 }
 
