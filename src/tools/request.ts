@@ -52,14 +52,15 @@ export type PersonDecision = Decision | { type: "approve_same" };
 export type Value = string | number | boolean | string[];
 
 /** One field of a question, of the kinds that MCP forms can show. */
-export type Field = { name: string; title?: string; description?: string; required?: true } & (
-  | {
-      type: "text";
-      maxLength?: number;
-      format?: "email" | "uri" | "date" | "date-time";
-      /** The text that the field contains at first. */
-      initial?: string;
-    }
+export type Field = {
+  name: string;
+  title?: string;
+  description?: string;
+  required?: true;
+  /** The value that the field has at first; it fits the field. */
+  initial?: Value;
+} & (
+  | { type: "text"; maxLength?: number; format?: "email" | "uri" | "date" | "date-time" }
   | { type: "number"; integer?: true; min?: number; max?: number }
   | { type: "yes_no" }
   /** `labels` are the texts for people, in the order of `options`. `other`: any text is an answer too. */

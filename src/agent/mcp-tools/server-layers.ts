@@ -1,6 +1,6 @@
 /** Layers for agents with tools of other MCP servers. Apart from `open-mcp-tools.ts`, which is loaded without LangChain. */
 import { headOf } from "../../core/text.ts";
-import { ALL_DECISIONS } from "../calls/answers.ts";
+import { ALL_DECISIONS } from "../calls/permissions.ts";
 import type { AgentTool, Middleware } from "../contracts/middleware.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { type McpToolSet, type McpTools, leftOutText } from "./open-mcp-tools.ts";
@@ -13,7 +13,7 @@ import { offeredName } from "./server-config.ts";
  */
 export function changedTools(mcp: Pick<McpTools, "changes" | "forAgent">) {
   const first = mcp.changes();
-  let last: { count: number; set?: Promise<McpToolSet> } = { count: first };
+  let last: { count: number; set: Promise<McpToolSet> } | undefined;
   return (choose = (tools: readonly AgentTool[]): readonly AgentTool[] => tools): Middleware => {
     let seen = first;
     // A fork has the layers of its agent.
@@ -26,8 +26,8 @@ export function changedTools(mcp: Pick<McpTools, "changes" | "forAgent">) {
         const count = mcp.changes();
         if (count === seen) return next(request);
         seen = count;
-        if (last.count !== count) last = { count, set: mcp.forAgent() };
-        const { tools, gated } = (await last.set) ?? { tools: [], gated: [] };
+        if (last?.count !== count) last = { count, set: mcp.forAgent() };
+        const { tools, gated } = await last.set;
         const added = choose(tools).filter((tool) => agents.filter((add) => add(tool)).length > 0);
         for (const { name } of added) if (gated.includes(name)) asked.add(name);
         return next({ ...request, tools: [...request.tools, ...added.map(({ offered }) => offered)] });

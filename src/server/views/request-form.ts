@@ -221,11 +221,20 @@ type Property = ElicitRequestFormParams["requestedSchema"]["properties"][string]
 
 /** A choice of several is one property for each option where forms have no lists. */
 function formProperties(field: Field, fields: readonly Field[], { lists }: Abilities): [string, Property][] {
-  if (field.type !== "choice") return [[field.name, { ...fieldLabels(field), ...plainProperty(field) }]];
-  if (!field.many || lists) return [[field.name, { ...fieldLabels(field), ...choiceProperty(field, lists) }]];
+  const { initial } = field;
+  // A form does not begin with a text that hides characters.
+  const hides = typeof initial === "string" && displayBlock(initial) !== initial;
+  const labels = { ...fieldLabels(field), ...(hides ? {} : defined({ default: initial as never })) }; // it fits
+  if (field.type !== "choice") return [[field.name, { ...labels, ...plainProperty(field) }]];
+  if (!field.many || lists) return [[field.name, { ...labels, ...choiceProperty(field, lists) }]];
+  const chosen = [initial ?? []].flat();
   return field.options.map((option, index) => [
     optionName(field, index, fields),
-    { type: "boolean", title: `${fieldLabels(field).title}: ${optionLabel(field, option)}` },
+    {
+      type: "boolean",
+      title: `${fieldLabels(field).title}: ${optionLabel(field, option)}`,
+      ...(chosen.includes(option) ? { default: true } : {}),
+    },
   ]);
 }
 
@@ -243,8 +252,8 @@ function plainProperty(field: Exclude<Field, Choice>): Property {
     const { integer, min: minimum, max: maximum } = field;
     return { type: integer ? "integer" : "number", ...defined({ minimum, maximum }) };
   }
-  const { maxLength, format, initial } = field;
-  return { type: "string", ...defined({ maxLength, format, default: initial }) };
+  const { maxLength, format } = field;
+  return { type: "string", ...defined({ maxLength, format }) };
 }
 
 function choiceProperty(field: Choice, lists: boolean): Property {

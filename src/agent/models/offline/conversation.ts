@@ -4,6 +4,7 @@ import { START_NOTE } from "../../../core/clock.ts";
 import { trimEndOf } from "../../../core/text.ts";
 import { isEndCheck, isTask } from "../../messages/messages.ts";
 import { WORKSPACE_NOTE } from "../../messages/workspace-note.ts";
+import everyday from "./everyday-words.json" with { type: "json" };
 
 /** The tools that are offered: their descriptions by name. */
 export type Tools = ReadonlyMap<string, string>;
@@ -189,26 +190,4 @@ const plainWords = (text: string): string[] =>
   });
 
 /** Words of four letters or more that do not describe a task. */
-const EVERYDAY: ReadonlySet<string> = new Set(
-  `able about above across after again agent against along also always among analyse analysis analyze another answer
-anything around article before being below between both briefly bring bugs build call called cannot carefully change
-check code codebase collect come compare complete contain could create current deep define defined definition describe
-detail different directory does doing done down each easy either else enough especially every everything examine
-explain explore file find first folder following from full further general give goal good great have help here high
-however identify important improve improvement include inside into investigate issue just keep kind know large last
-least like line list little locate located long look main make many mark maybe mean might more most much must name
-need never next nothing note only order other over overview part path people place please point possible present
-problem produce project proper provide question quick quickly read really report repository research result review
-same save search section seem several short should show similar simple since small some someone something still such
-suggest summarise summarize summary sure take task tell text than thank that their them then there these they thing
-think this those through time together under understand until upon used useful user using very want well what when
-where whether which while whole whose will with within without word work workspace would write written your aber alle
-allem allen andere auch beim bitte dabei damit dann dass dein denn deren dessen dies diese diesem diesen dieser doch
-dort durch eine einem einen einer einige etwas finde ganz gibt haben hier ihre immer jede jeder kann kein keine können
-machen mehr mein nach nicht noch oder ohne projekt schreibe sein seine sich sind soll suche über unser unter viel wann
-warum welche welcher wenn werden wird wurde zeige zusammen zwischen ainsi alors après aussi autre avec avoir bien cela
-cette comme dans depuis deux donc elle entre être fait faire fichier leur mais même moins nous notre pour plus projet
-quand quel quelle sans sont sous sujet tous tout toute très trouve trouver vers votre vous algo antes archivo como
-cual cuando cómo desde donde dónde ellos esta este esto hacer hasta para pero porque proyecto puede quien sobre sola
-solo también tiene`.split(/\s+/),
-);
+const EVERYDAY: ReadonlySet<string> = new Set(everyday.words.split(" "));
