@@ -194,15 +194,13 @@ export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] |
       if (!isRecord(property)) return undefined;
       const [title, said = ""] = ["title", "description"].map((key) => textMemberOf(property, key));
       const required = needed.has(name) ? (true as const) : undefined;
-      const { default: suggested, examples } = property;
-      const shown =
-        Array.isArray(examples) && examples.length > 0 ? `Examples: ${examples.map(String).join(", ")}` : "";
-      const description = [said, shown].filter(Boolean).join("\n") || undefined;
+      const { default: given, examples = [] } = property;
+      const shown = [examples].flat().map(String).join(", ");
+      const description = [said, shown && `examples: ${shown}`].filter(Boolean).join("; ") || undefined;
       const kind = flatField(property);
       const field = kind && { name, ...defined({ title, description, required }), ...kind };
-      const isShort = !isMissing(suggested) && !(JSON.stringify(suggested).length > 2000);
-      const initial = field && isShort ? readValue(field, suggested) : undefined;
-      return field && { ...field, ...defined({ initial }) };
+      const suggested = field && !isMissing(given) ? readValue(field, given) : undefined;
+      return field && { ...field, ...defined({ suggested }) };
     });
   return fields.every((field) => field !== undefined) ? fields : undefined;
 }
@@ -210,7 +208,7 @@ export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] |
 const numberIn = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
 type Kind<Of = Field> = Of extends Field
-  ? Omit<Of, "name" | "title" | "description" | "required" | "initial">
+  ? Omit<Of, "name" | "title" | "description" | "required" | "suggested">
   : never;
 
 function flatField(property: Record<string, unknown>): Kind | undefined {

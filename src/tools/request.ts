@@ -57,10 +57,16 @@ export type Field = {
   title?: string;
   description?: string;
   required?: true;
-  /** The value that the field has at first; it fits the field. */
-  initial?: Value;
+  /** A fitting value that the asker suggests. */
+  suggested?: Value;
 } & (
-  | { type: "text"; maxLength?: number; format?: "email" | "uri" | "date" | "date-time" }
+  | {
+      type: "text";
+      maxLength?: number;
+      format?: "email" | "uri" | "date" | "date-time";
+      /** The text that the field contains at first. */
+      initial?: string;
+    }
   | { type: "number"; integer?: true; min?: number; max?: number }
   | { type: "yes_no" }
   /** `labels` are the texts for people, in the order of `options`. `other`: any text is an answer too. */

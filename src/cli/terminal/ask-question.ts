@@ -116,9 +116,9 @@ export function answeredLine(question: OpenQuestion): string {
 
 const optional = ({ required }: Field): string => (required ? "" : " (optional)");
 
-const suggestion = ({ initial }: Field, before: string): string => {
-  const shown = typeof initial === "boolean" ? (initial ? "y" : "n") : [initial].flat().join(", ");
-  return initial === undefined ? "" : before + oneLine(shown, MAX.name);
+const suggestion = ({ suggested }: Field, before: string): string => {
+  const shown = typeof suggested === "boolean" ? (suggested ? "y" : "n") : [suggested].flat().join(", ");
+  return suggested === undefined ? "" : before + oneLine(shown, MAX.name);
 };
 
 /** The person typed that they do not answer. */
@@ -181,9 +181,9 @@ async function askField(
   const { colors } = asker;
   const style = { width: asker.size().columns };
   const isPlain = isOnly && field.type === "text" && field.title === undefined;
-  const { initial, required } = field;
+  const { suggested, required } = field;
   const taken = displayText(suggestion(field, " (Enter: ")) + ")";
-  const skips = initial !== undefined ? taken : required ? "" : SKIPS;
+  const skips = suggested !== undefined ? taken : required ? "" : SKIPS;
   const title = displayName(oneLine(field.title ?? field.name, MAX.name)) + skips;
   const about = [
     ...(isPlain ? [] : ["", ...wrapped(title, style).map(colors.bold)]),
@@ -196,8 +196,8 @@ async function askField(
   for (;;) {
     const typed = await read(`${promptFor(field)}${isPlain ? skips : ""} › `);
     if (typed instanceof Declined) return typed;
-    const isTaken = typed === "" && initial !== undefined;
-    const given = Array.isArray(initial) ? initial : String(initial);
+    const isTaken = typed === "" && suggested !== undefined;
+    const given = Array.isArray(suggested) ? suggested : String(suggested);
     const value = isTaken ? given : field.type === "choice" ? parseChoice(field, typed) : typed;
     const problem = fieldProblem(field, value);
     if (problem === undefined) {

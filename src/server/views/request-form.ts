@@ -221,27 +221,23 @@ type Property = ElicitRequestFormParams["requestedSchema"]["properties"][string]
 
 /** A choice of several is one property for each option where forms have no lists. */
 function formProperties(field: Field, fields: readonly Field[], { lists }: Abilities): [string, Property][] {
-  const { initial } = field;
-  // A form does not begin with a text that hides characters.
-  const hides = typeof initial === "string" && displayBlock(initial) !== initial;
-  const labels = { ...fieldLabels(field), ...(hides ? {} : defined({ default: initial as never })) }; // it fits
-  if (field.type !== "choice") return [[field.name, { ...labels, ...plainProperty(field) }]];
-  if (!field.many || lists) return [[field.name, { ...labels, ...choiceProperty(field, lists) }]];
-  const chosen = [initial ?? []].flat();
+  if (field.type !== "choice") return [[field.name, { ...fieldLabels(field), ...plainProperty(field) }]];
+  if (!field.many || lists) return [[field.name, { ...fieldLabels(field), ...choiceProperty(field, lists) }]];
   return field.options.map((option, index) => [
     optionName(field, index, fields),
-    {
-      type: "boolean",
-      title: `${fieldLabels(field).title}: ${optionLabel(field, option)}`,
-      ...(chosen.includes(option) ? { default: true } : {}),
-    },
+    { type: "boolean", title: `${fieldLabels(field).title}: ${optionLabel(field, option)}` },
   ]);
 }
 
-const fieldLabels = ({ title, name, description }: Field) => ({
-  title: oneLine(displayName(title ?? name), MAX.title),
-  ...defined({ description: description && oneLine(displayName(description), MAX.description) }),
-});
+/** Describes a suggested value: a client could send a default unread. */
+function fieldLabels(field: Field) {
+  const { title, name, description, suggested = [] } = field;
+  const isChoice = field.type === "choice";
+  const values = [suggested].flat().map((one) => (isChoice ? optionLabel(field, String(one)) : one));
+  const about = [description, values.length > 0 && `suggested: ${values.join(", ")}`];
+  const shown = oneLine(displayName(about.filter(Boolean).join("; ")), MAX.description) || undefined;
+  return { title: oneLine(displayName(title ?? name), MAX.title), ...defined({ description: shown }) };
+}
 
 const optionLabel = ({ options, labels }: Choice, option: string): string =>
   oneLine(displayName(labels?.[options.indexOf(option)] ?? option), MAX.title);
@@ -252,8 +248,8 @@ function plainProperty(field: Exclude<Field, Choice>): Property {
     const { integer, min: minimum, max: maximum } = field;
     return { type: integer ? "integer" : "number", ...defined({ minimum, maximum }) };
   }
-  const { maxLength, format } = field;
-  return { type: "string", ...defined({ maxLength, format }) };
+  const { maxLength, format, initial } = field;
+  return { type: "string", ...defined({ maxLength, format, default: initial }) };
 }
 
 function choiceProperty(field: Choice, lists: boolean): Property {

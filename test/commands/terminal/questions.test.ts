@@ -160,7 +160,7 @@ test("Enter takes the value that another server suggests", async () => {
     env: { DEEPAGENT_CONFIG: config },
   });
   const shown = await terminal.until(/Number ›/);
-  expect(shown).toMatch(/seat \(Enter: a\)\s+Examples: w\s+1 {2}Window\s+2 {2}Aisle/);
+  expect(shown).toMatch(/seat \(Enter: a\)\s+examples: w\s+1 {2}Window\s+2 {2}Aisle/);
   terminal.type("\r");
   await terminal.until(/bags \(Enter: 2\)[^]*number ›/);
   terminal.type("\r");

@@ -133,9 +133,9 @@ test("an answer after the expiry reaches the agent as a message", async () => {
 
 test("a form of another server begins with the values that it suggests", async () => {
   const fields: Field[] = [
-    { name: "seat", type: "choice", options: ["w", "a"], labels: ["Window", "Aisle"], initial: "a" },
-    { name: "meal", type: "yes_no", initial: false },
-    { name: "bags", type: "number", initial: 2 },
+    { name: "seat", type: "choice", options: ["w", "a"], labels: ["Window", "Aisle"], suggested: "a" },
+    { name: "meal", type: "yes_no", suggested: false },
+    { name: "bags", type: "number", suggested: 2 },
   ];
   const form = { kind: "elicitation", server: "airline", message: "?", mode: "form", fields } as const;
   const { service, runId } = await askingRun([form]);

@@ -156,7 +156,7 @@ function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
   const id = anchorOf(asked);
   if (fields === undefined) return freeAnswer(asked, id, complaint);
   const suggested = fields.flatMap((field, index) =>
-    [field.initial ?? []].flat().map((value): [string, string] => {
+    [field.suggested ?? []].flat().map((value): [string, string] => {
       const choice = field.type === "choice" ? String(field.options.indexOf(String(value))) : String(value);
       return [`v${index}`, value === true ? "yes" : value === false ? "no" : choice];
     }),
