@@ -2,13 +2,15 @@
  * Builds `dist`: the program as a bundle with all it needs, the library as a bundle that shares LangChain with its
  * user, its declarations by tsc, and the licences and the bill of materials of the bundled packages.
  *
- * The program's entry has what the MCP handshake needs; the rest is split off at dynamic imports.
+ * The program's entry answers the MCP handshake from texts that the built program is asked for. The program is split
+ * at its dynamic imports.
  */
 import { spawn } from "node:child_process";
 import { chmod, copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
+import { writeHandshake } from "./handshake.mjs";
 import { PAGE_ASSET, pageAsset } from "./page-assets.mjs";
 import { THREAD_TEXT, threadText } from "./thread-texts.mjs";
 
@@ -116,6 +118,13 @@ const requiredPackages = (folder) => ({
     }),
 });
 
+/** Bundlers of users that write CommonJS leave `import.meta.url` empty, and have `__filename` instead. */
+const bundledAsCommonJs = {
+  name: "bundled-as-commonjs",
+  renderChunk: (code) =>
+    code.replaceAll("createRequire(import.meta.url)", "createRequire(import.meta.url ?? __filename)"),
+};
+
 const COMMON = {
   cwd: root,
   platform: "node",
@@ -140,14 +149,14 @@ const bundleLibrary = () =>
     input: { index: "src/index.ts", "testing/backend-contract": "testing/backend-contract.ts" },
     // All of LangChain's packages are its user's, but this one.
     external: [...INSTALLED, /^(@langchain\/(?!langgraph-checkpoint-sqlite$)|(langchain|zod)(\/|$))/],
-    plugins: [saverWithoutDriver, pageAssets, threadTexts, requiredPackages("")],
+    plugins: [saverWithoutDriver, pageAssets, threadTexts, requiredPackages(""), bundledAsCommonJs],
     output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
   });
 
 /** With LangChain in it. */
 const bundleProgram = () =>
   bundle({
-    input: { "deepagent-mcp": "src/main.ts" },
+    input: { main: "src/cli/main.ts" },
     external: INSTALLED,
     plugins: [
       zodNamespace,
@@ -170,6 +179,19 @@ const bundleProgram = () =>
         ],
       },
     },
+  });
+
+/** Shares no file with the program: each would have to be read before the first answer. */
+const bundleEntry = () =>
+  bundle({
+    input: { "deepagent-mcp": "src/main.ts" },
+    plugins: [
+      {
+        name: "program-beside-entry",
+        resolveId: (id) => (id === "./cli/main.ts" ? { id: "./main.js", external: true } : undefined),
+      },
+    ],
+    output: { dir: join(draft, "bin") },
   });
 
 const bundleRequired = (name) =>
@@ -247,13 +269,19 @@ async function writeBillOfMaterials(packages) {
 try {
   await mkdir(draft, { recursive: true });
   const required = Promise.all(REQUIRED.map(bundleRequired));
-  const [library, program] = await Promise.all([bundleLibrary(), bundleProgram(), declareLibrary()]);
-  const packages = await bundledPackages([library, program, ...(await required)]);
+  const program = Promise.all([bundleProgram(), bundleEntry()]);
+  const [library, [chunks]] = await Promise.all([
+    bundleLibrary(),
+    program,
+    declareLibrary(),
+    program.then(() => writeHandshake(join(draft, "bin"))),
+  ]);
+  const packages = await bundledPackages([library, chunks, ...(await required)]);
   await Promise.all([writeLicences(packages), writeBillOfMaterials(packages)]);
   await copyFile(join(root, "src/browser.cjs"), join(draft, "browser.cjs"));
   await writeFile(
     join(root, "node_modules/.cache/deepagent-program.json"),
-    JSON.stringify(packagesOf(program)),
+    JSON.stringify(packagesOf(chunks)),
   );
   await chmod(join(draft, "bin/deepagent-mcp.js"), 0o755);
   await rm(dist, { recursive: true, force: true });

@@ -28,8 +28,12 @@ const REQUESTS = {
   },
 };
 
+/** No server, but the least that any program in Node takes. */
+const NODE = `process.stdout.write('{"id":1,"result":{}}\\n'); process.stdin.resume()`;
+
 const SERVERS = [
   { name: "bare SDK v2 server", args: [join(here, "bare-server.mjs")], methods: Object.keys(REQUESTS) },
+  { name: "plain Node", args: ["-e", NODE], methods: ["initialize"] },
   {
     name: "deepagent-mcp",
     args: [

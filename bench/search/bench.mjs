@@ -117,6 +117,11 @@ const cases = [
     peer: () => rg(root, "-n", "needle-(seldom|never) \\d+"),
   },
   {
+    name: "grep, match in every file, all",
+    ours: () => grep("needle-every"),
+    peer: () => rg(root, "-nF", "needle-every"),
+  },
+  {
     name: "grep in `*.ts`, match in 1 of 1000",
     ours: () => grep("needle-seldom", { glob: "*.ts" }),
     peer: () => rg(root, "-nF", "--glob=*.ts", "needle-seldom"),

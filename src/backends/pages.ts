@@ -79,8 +79,21 @@ const CHUNK_SIZE = 256 * 1024;
 const HEAD_SIZE = 8 * 1024;
 const MARK_OF_UTF8 = Buffer.from(BYTE_ORDER_MARK, "utf8");
 
-/** Reads an open file, at most `limit` + 1 bytes. A result longer than `limit` means that the file is larger. */
-export async function readBytes(descriptor: number, size: number, limit: number): Promise<Buffer> {
+/**
+ * Reads an open file, at most `limit` + 1 bytes. A result longer than `limit` means that the file is larger. A file that
+ * fits into `scratch` is read into it, and the result is valid until the caller reads the next one.
+ */
+export async function readBytes(
+  descriptor: number,
+  size: number,
+  limit: number,
+  scratch?: Buffer,
+): Promise<Buffer> {
+  if (scratch !== undefined && size > 0 && size < Math.min(scratch.length, limit + 1)) {
+    const bytesRead = readSync(descriptor, scratch, 0, scratch.length, 0);
+    // A file that has another size, as on some network file systems, is read until its end.
+    if (bytesRead === size) return scratch.subarray(0, size);
+  }
   const chunks: Buffer[] = [];
   let length = 0;
   let room = Math.min(size, limit) + 1;

@@ -8,6 +8,7 @@ import type { Setting, SettingKind } from "../config/settings.ts";
 import { SETTINGS, SETTING_GROUPS, envName, flagName } from "../config/settings.ts";
 import { defined } from "../core/defined.ts";
 import { didYouMean } from "../core/options.ts";
+import type { Connection } from "../handshake/handshake.ts";
 import { wrapText } from "./terminal/text.ts";
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit or missed its goal. */
@@ -40,6 +41,8 @@ export interface CommandArguments {
   flags: FlagValues;
   positionals: readonly string[];
   host: HostFacts;
+  /** That of `serve` over stdio, if the handshake has read from it. */
+  connection?: Connection | undefined;
 }
 
 export interface Command {

@@ -1,5 +1,5 @@
 /** Shows the product: a run on a copy of a sample project. */
-import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../config/load.ts";
@@ -46,13 +46,8 @@ export async function runDemo(args: CommandArguments): Promise<ExitCode> {
     colors: colorsFor(process.stdout, process.env),
     demoCommand: commandLine(host, ["demo"]),
   };
-  try {
-    const given = { ...args, flags: { ...flags, workspace: folder, dataDir, model } };
-    return await withLocalRuns(given, true, (local) => perform(local, stage));
-  } finally {
-    // The folder is left to the person.
-    if (isSample) await rm(dataDir, { recursive: true, force: true });
-  }
+  const given = { ...args, flags: { ...flags, workspace: folder, "data-dir": dataDir, model } };
+  return withLocalRuns(given, true, (local) => perform(local, stage));
 }
 
 /** All that one run of the demo needs. */
@@ -80,7 +75,7 @@ async function perform(local: LocalRuns, stage: Stage): Promise<ExitCode> {
   const how: LiveOptions = { output: "terminal", approvals: stage.isAsking ? "ask" : "approve", reason };
   const view = await followLive(local, started.run.id, how);
   if (view === undefined || !isFinal(view.run.status)) {
-    // Its data may be deleted now, so that nobody could continue it.
+    // Nobody would look for it in this data directory.
     await runs.control.cancel(started.run.id, "The demo was interrupted.");
     return complain(
       interrupt.signal.aborted ? "Interrupted; the run was cancelled." : "The run was cancelled.",
@@ -110,7 +105,7 @@ function introduction({ folder, isSample, model, task, colors, isAsking }: Stage
 type Ended = Stage & { seconds: number };
 
 /** Shows the results of a run: report, memories, answer and figures. */
-async function summary({ runs }: LocalRuns, view: RunView, ended: Ended): Promise<string> {
+async function summary({ runs, runsCommand }: LocalRuns, view: RunView, ended: Ended): Promise<string> {
   const { colors, folder } = ended;
   const { run, filesChanged } = view;
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
@@ -127,17 +122,18 @@ async function summary({ runs }: LocalRuns, view: RunView, ended: Ended): Promis
   if (run.answer !== undefined) parts.push(heading("Answer"), shown(run.answer));
   if (run.failure !== undefined)
     parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
-  return `\n${[...parts, closing(view, ended, place)].join("\n\n")}`;
+  return `\n${[...parts, closing(view, ended, place, runsCommand("list"))].join("\n\n")}`;
 }
 
 /** Repeats the essentials below a long output. */
-function closing(view: RunView, ended: Ended, report: string | undefined): string {
+function closing(view: RunView, ended: Ended, report: string | undefined, runs: string): string {
   const { colors, isSample, model, demoCommand } = ended;
   const row = (name: string, text: string): string =>
     `  ${colors.dim(name)}${" ".repeat(8 - name.length)}${text}`;
   return [
     figures(view, ended),
     ...(report === undefined ? [] : [row("report", report)]),
+    row("runs", runs),
     ...(isSample ? [row("yours", `${demoCommand} --workspace DIR "TASK"`)] : []),
     ...(model === OFFLINE
       ? [row("model", "--model anthropic:NAME or --model openai:NAME, with the key in the environment")]

@@ -8,6 +8,7 @@ import { commandLine, dataDirFlag, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { defined } from "../core/defined.ts";
 import { type Logger, createLogger } from "../core/logger.ts";
+import { shownName } from "../core/text.ts";
 import { LOCAL, type Run } from "../runs/run.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
@@ -105,6 +106,10 @@ function commandsFor(
 /** Beginnings of ids that are shorter name nothing: a typing error would soon be another run. */
 const LEAST_OF_ID = 4;
 const PAGE = 500;
+/** Most runs of all principals that are listed at a time. */
+export const MAX_ALL = 1000;
+/** The flag with which an operator views the runs of all principals. */
+export const ALL_PRINCIPALS = "all-principals";
 
 /** Returns a check that an id begins with a word, with or without the prefix of such ids. */
 export function beginsWith(word: string, prefix: "run_" | "sch_"): (id: string) => boolean {
@@ -133,10 +138,24 @@ export async function namedRun(local: LocalRuns, word: string): Promise<string |
   }
   const [only, ...others] = found;
   if (only !== undefined && others.length === 0) return only;
-  if (only === undefined) unknownRun(local, word);
+  if (only === undefined) await unknownRun(local, word);
   else complain(`${found.length} runs begin with ${JSON.stringify(word)}: ${found.slice(0, 5).join(", ")}.`);
   return undefined;
 }
 
-export const unknownRun = ({ runsCommand }: LocalRuns, runId: string): ExitCode =>
-  complain(`No run has the id ${JSON.stringify(runId.slice(0, 80))}. ${runsCommand("list")} shows them.`);
+/** Reports that no run of this machine's people has the id; one of a person with a token is named. */
+export async function unknownRun({ operator, runsCommand }: LocalRuns, word: string): Promise<ExitCode> {
+  const isNamed = beginsWith(word, "run_");
+  const theirs = (await operator.listAll(MAX_ALL)).find(({ id }) => isNamed(id));
+  if (theirs === undefined)
+    return complain(
+      `No run has the id ${JSON.stringify(word.slice(0, 80))}. ${runsCommand("list")} shows them.`,
+    );
+  const { id } = theirs;
+  const principal = shownName(theirs.principal);
+  const show = runsCommand("show", id, `--${ALL_PRINCIPALS}`);
+  return complain(
+    `The run ${id} belongs to ${principal}, who uses a token. ${show} shows it; only ${principal} can answer or change it, ` +
+      "with that token in a client or on the page.",
+  );
+}

@@ -13,7 +13,15 @@ import { counted } from "../tools/format.ts";
 import { answerRun } from "./answer-run.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import commands from "./commands.json" with { type: "json" };
-import { type LocalRuns, beginsWith, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import {
+  ALL_PRINCIPALS,
+  type LocalRuns,
+  MAX_ALL,
+  beginsWith,
+  namedRun,
+  unknownRun,
+  withLocalRuns,
+} from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
@@ -53,9 +61,9 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   if (words.length < least)
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
   if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
-  const isOfAll = args.flags[ALL] === true;
+  const isOfAll = args.flags[ALL_PRINCIPALS] === true;
   if (isOfAll && name !== "list" && name !== "show")
-    return complain(`--${ALL} is for runs list and runs show.`, 2);
+    return complain(`--${ALL_PRINCIPALS} is for runs list and runs show.`, 2);
   if (act === "page") {
     let runId: string | undefined;
     const found = await withLocalRuns(args, false, async (local) => {
@@ -68,7 +76,7 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
     const [word, ...others] = words;
     if (word === undefined) return act(local, [], args);
     if (isOfAll) {
-      const all = await local.operator.listAll(MAX_LIMIT);
+      const all = await local.operator.listAll(MAX_ALL);
       const isNamed = beginsWith(word, "run_");
       const run = word === "last" ? all[0] : all.find(({ id }) => isNamed(id));
       return run === undefined ? unknownRun(local, word) : showRun(local, run.id, args.flags, run.principal);
@@ -78,17 +86,12 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   });
 }
 
-/** The flag with which an operator views the runs of all principals. */
-export const ALL = "all-principals";
-
-const MAX_LIMIT = 1000;
-
 /** The newest runs, one a line. */
 export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<ExitCode> {
   const limit = flags["limit"] === undefined ? 20 : Number(flags["limit"]);
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    return complain(`--limit must be a whole number from 1 to ${MAX_LIMIT}.`, 2);
-  const isOfAll = flags[ALL] === true;
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_ALL)
+    return complain(`--limit must be a whole number from 1 to ${MAX_ALL}.`, 2);
+  const isOfAll = flags[ALL_PRINCIPALS] === true;
   const found = await (isOfAll ? local.operator.listAll(limit) : local.runs.read.list({ limit }));
   const tasks = new Map<string, ChildRun[]>();
   for (const { id, principal } of flags["tree"] === true ? found : [])
@@ -148,7 +151,7 @@ async function othersText({ runs: ownRuns, operator, runsCommand }: LocalRuns): 
   if (others <= 0) return "";
   const waiting = statistics.runs.input_required - own.input_required;
   const which = waiting > 0 ? ` (${waiting} waiting for an answer)` : "";
-  return `Others, who use the server with a token, have ${runs(others)}${which}:\n  ${runsCommand("list", `--${ALL}`)}`;
+  return `Others, who use the server with a token, have ${runs(others)}${which}:\n  ${runsCommand("list", `--${ALL_PRINCIPALS}`)}`;
 }
 
 /** Enough of an id to name a run by. */

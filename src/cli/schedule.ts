@@ -21,7 +21,8 @@ import {
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
-import { ALL, SHORT_ID } from "./runs.ts";
+import { ALL_PRINCIPALS } from "./local-runs.ts";
+import { SHORT_ID } from "./runs.ts";
 import { CHOICE_FLAGS, readChoices } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
@@ -72,9 +73,9 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
     const quoting = name === "add" ? " Quote the cron expression and the task." : "";
     return complain(`Unexpected argument "${words[count]}" for schedule ${name}.${quoting}`, 2);
   }
-  const isOfAll = args.flags[ALL] === true;
+  const isOfAll = args.flags[ALL_PRINCIPALS] === true;
   if (isOfAll && (name === "add" || name === "run"))
-    return complain(`--${ALL} is not for schedule ${name}.`, 2);
+    return complain(`--${ALL_PRINCIPALS} is not for schedule ${name}.`, 2);
   const ofEdit = ["cron", "task", "no-overlap", "no-model", "no-limits", "no-goal"];
   const foreign = name === "edit" ? undefined : ofEdit.find((flag) => args.flags[flag] !== undefined);
   if (foreign !== undefined) return complain(`--${foreign} is for schedule edit only.`, 2);
@@ -226,7 +227,8 @@ function list(
   const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
   for (const one of schedules) {
     const id = width === Infinity ? one.id : one.id.slice(0, SHORT_ID);
-    const of = flags[ALL] === true ? `${oneLine(showControl(one.principal), 24).padEnd(12)}  ` : "";
+    const of =
+      flags[ALL_PRINCIPALS] === true ? `${oneLine(showControl(one.principal), 24).padEnd(12)}  ` : "";
     const [newest] = one.runs;
     const last = newest === undefined ? "no run yet" : STATUS_WORDS[newest.status];
     const next = nextText(one, now);

@@ -44,7 +44,8 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
     const listening = (url: string): void => logger.info("server.started", { ...facts, url });
     code = await serveOverHttp(config, parts, { authentication, load, listening, publicUrl });
   } else {
-    const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
+    const streams = { stdout: reserveStdout(), ...given.connection };
+    const { closed } = serveStdioServer(parts.deps, { ...streams, close: () => parts.close() });
     logger.info("server.started", facts);
     await closed;
   }

@@ -1,5 +1,6 @@
 /** Checks options that callers without types may pass, and finds the names they may have meant. */
 import { ConfigurationError } from "./errors.ts";
+import { isObject } from "./unknown.ts";
 
 /** Kinds of values, as messages name them, with the test for each. */
 const OPTION_KINDS = {
@@ -22,6 +23,14 @@ const OPTION_KINDS = {
   "an object with { input, output } for each model": (value) =>
     isPlainObject(value) && memberValues(value).every((price) => hasAll("number", price, "input", "output")),
   "a plain object or false": (value) => value === false || isPlainObject(value),
+  "a schema, or a list of them": (value) => typeof value === "object" || typeof value === "function",
+  "a model, or a text such as 'anthropic:NAME'": (value) =>
+    typeof value === "string"
+      ? value.trim() !== ""
+      : typeof value === "function" || hasMethods(value, "invoke"),
+  "a checkpointer, or true or false": (value) =>
+    typeof value === "boolean" || hasMethods(value, "getTuple", "put"),
+  "a store, such as `new InMemoryStore()`": (value) => hasMethods(value, "get", "put", "search"),
 } as const satisfies Record<string, (value: unknown) => boolean>;
 
 type OptionKind = keyof typeof OPTION_KINDS;
@@ -109,6 +118,9 @@ const memberValues = (value: unknown): unknown[] => Object.values(Object(value))
 
 const hasAll = (type: "string" | "number", value: unknown, ...names: string[]): boolean =>
   isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === type);
+
+const hasMethods = (value: unknown, ...names: string[]): boolean =>
+  isObject(value) && names.every((name) => typeof Reflect.get(value, name) === "function");
 
 function isPlainObject(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;

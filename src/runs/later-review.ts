@@ -61,7 +61,13 @@ export async function reviewChange(
   if (outcome.kind !== "done")
     return refused("not_applied", `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`);
   const { record } = outcome;
-  log.info("proposals.reviewed", { runId, by, applied: record.applied.length, unapplied: record.unapplied });
+  log.info("proposal.applied", {
+    runId,
+    principal,
+    by,
+    applied: record.applied.length,
+    unapplied: record.unapplied,
+  });
   await settle(run, record.unapplied, context, record);
   return { ok: true, record };
 }
@@ -95,7 +101,7 @@ export async function discardChange(
     return refused("open", "A run still works on it. Wait for its end, or cancel it.");
   if (run.changes !== "propose") return { ok: true };
   const discard = async (): Promise<DeleteOutcome> => {
-    log.info("proposals.discarded", { runId });
+    log.info("proposal.discarded", { runId, principal });
     await runs.noteUnapplied(principal, runId, 0);
     await proposals?.discard(run);
     return { ok: true };

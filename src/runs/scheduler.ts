@@ -141,7 +141,12 @@ export class Scheduler {
       const outcome = await schedules.advance(schedule, next, fresh);
       if (outcome.kind === "waits" || outcome.kind === "stale") return undefined;
       const facts = { scheduleId: schedule.id, dueAt: step.start?.from ?? step.skipped?.to };
-      if (outcome.kind === "started") log.info("schedule.run_started", { ...facts, runId: outcome.run.id });
+      if (outcome.kind === "started")
+        log.info("schedule.run_started", {
+          ...facts,
+          runId: outcome.run.id,
+          principal: outcome.run.principal,
+        });
       else log.info("schedule.skipped", { ...facts, reason: outcome.reason });
       schedule = { ...schedule, dueAt: step.dueAt };
     }

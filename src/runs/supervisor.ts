@@ -1,6 +1,7 @@
 import { systemClock } from "../core/clock.ts";
 import { randomId } from "../core/ids.ts";
 import { StorageError } from "../core/errors.ts";
+import { audited } from "./audit.ts";
 import { BACKGROUND_LENDER, NO_LENDER, lenderFor } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
 import { runGroups } from "./groups.ts";
@@ -57,18 +58,17 @@ class Supervisor implements RunService {
       agentFor: (run) => options.agentFor(run, NO_LENDER),
       underLease: (...args) => this.#worker.underLease(...args),
     };
-    this.as = bindRuns(
-      runGroups({
-        ...this.#context,
-        options: this.#options,
-        tails: new SharedTails({ runs: this.#context.read, feed }),
-        texts: this.#texts,
-        isClosing: () => this.#closing !== undefined,
-        stopWork: (runId) => this.#worker.cancel(runId),
-        reschedule: () => void this.#scheduler?.look(),
-        prune: () => this.prune({}),
-      }),
-    );
+    const groups = runGroups({
+      ...this.#context,
+      options: this.#options,
+      tails: new SharedTails({ runs: this.#context.read, feed }),
+      texts: this.#texts,
+      isClosing: () => this.#closing !== undefined,
+      stopWork: (runId) => this.#worker.cancel(runId),
+      reschedule: () => void this.#scheduler?.look(),
+      prune: () => this.prune({}),
+    });
+    this.as = bindRuns(audited(groups, log));
     this.#worker = this.#newWorker();
     const listener: RunListener = {
       changed: (runId, fromOutside) => {

@@ -9,6 +9,7 @@ import type { Agent } from "../agent/agent.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
+import { logEnd } from "./audit.ts";
 import { type Lease, LeaseLostError, type RunRepository, type SeenLease, fenceOf } from "./ports.ts";
 import type { Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";
@@ -297,7 +298,10 @@ export class Worker {
     // If it was lost and claimed again, the run has another slot.
     if (this.#slots.get(slot.run.id) === slot) this.#slots.delete(slot.run.id);
     try {
-      if (inOrder) await this.#options.runs.release(slot.lease);
+      const { runs, log } = this.#options;
+      if (inOrder) await runs.release(slot.lease);
+      const run = slot.stop === undefined ? await runs.read.run(slot.run.principal, slot.run.id) : undefined;
+      if (run !== undefined) logEnd(run, log);
     } catch (error) {
       this.#options.log.warn("run.release_failed", { runId: slot.run.id, error });
     }

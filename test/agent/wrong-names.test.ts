@@ -99,6 +99,11 @@ describe("values of another kind", () => {
     ["got an object of class Map", agent({ interruptOn: new Map([["execute", true]]) })],
     ["a plain object or false", agent({ subagents: [{ ...worker, interruptOn: true }] })],
     ["createDeepAgent: 'tools' takes a list; got a plain object", agent({ tools: {} })],
+    ["'model' takes a model, or a text such as 'anthropic:NAME'; got a number", agent({ model: 5 })],
+    ["'model' takes a model, or a text such as", agent({ subagents: [{ ...worker, model: {} }] })],
+    ["'responseFormat' takes a schema, or a list of them; got a text", agent({ responseFormat: "json" })],
+    ["'checkpointer' takes a checkpointer, or true or false; got a", agent({ checkpointer: "memory" })],
+    ["'store' takes a store, such as `new InMemoryStore()`; got a plain", agent({ store: {} })],
     ["`backend` is not a backend; pass one, such as", agent({ backend: "./work" })],
     [
       "`backend` has no method `glob`, `edit`; a backend needs ls, read, readRaw, grep, glob, write, edit.",

@@ -150,6 +150,14 @@ test("proxy and probes ask on the port of the image", () => {
   expect(pods.map(({ containers }) => containers[0].ports[0].containerPort)).toEqual([port, port]);
 });
 
+test("the proxy hides what probes and Prometheus ask for, and passes all else", () => {
+  const config = read("deploy/haproxy.cfg");
+  expect(config.match(/^ *http-request deny .*$/gm)).toEqual([
+    "  http-request deny deny_status 404 if internal or upwards",
+  ]);
+  expect(/^ *acl internal (.*)$/m.exec(config)?.[1]).toBe("path,url_dec -m beg /metrics /healthz /readyz");
+});
+
 /** Paths that the proxy and Kubernetes ask. */
 const probed = new Set([
   /http-check .* uri (\S+)/.exec(read("deploy/haproxy.cfg"))?.[1],

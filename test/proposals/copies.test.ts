@@ -122,7 +122,7 @@ it("follows no link out of the folder that takes the place of a file or folder",
   }
 });
 
-it("is made while a build creates and removes folders", async () => {
+it("is made while a build creates and removes folders", { tags: ["long"] }, async () => {
   for (let number = 0; number < 60; number += 1) {
     mkdirSync(join(workspace, `d${number}`));
     writeFileSync(join(workspace, `d${number}/f.txt`), "plain\n");

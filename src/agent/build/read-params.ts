@@ -127,8 +127,10 @@ function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent 
 
 const isText = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
 
+const MODEL = "a model, or a text such as 'anthropic:NAME'";
+
 const PARAMS: OptionTable<DeepAgentParams> = {
-  model: "anything",
+  model: MODEL,
   fallbackModels: "a list",
   instructions: "a plain object",
   memory: "a list of non-empty texts",
@@ -140,13 +142,13 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   middleware: "a list",
   subagents: "a list",
   backend: "anything",
-  store: "anything",
-  checkpointer: "anything",
+  store: "a store, such as `new InMemoryStore()`",
+  checkpointer: "a checkpointer, or true or false",
   cache: "anything",
   interruptOn: "a plain object",
   stateSchema: "anything or null",
   contextSchema: "anything",
-  responseFormat: "anything",
+  responseFormat: "a schema, or a list of them",
   goal: "a plain object",
   name: "a text",
   todos: "true or false",
@@ -171,11 +173,11 @@ const SUBAGENT: OptionTable<SubAgent> = {
   description: "a text",
   systemPrompt: "anything",
   tools: "a list",
-  model: "anything",
+  model: MODEL,
   middleware: "a list",
   skills: "a list of non-empty texts",
   interruptOn: "a plain object or false",
-  responseFormat: "anything",
+  responseFormat: "a schema, or a list of them",
   mode: "a text",
   permissions: "a list",
   filesystem: "a plain object",

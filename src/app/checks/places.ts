@@ -1,11 +1,12 @@
 /** Checks folders, files and storage that the configuration names. */
 import { constants, existsSync } from "node:fs";
-import { access, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { access, mkdir, mkdtemp, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
-import { errorMessage } from "../../core/errors.ts";
+import { StorageError, errorMessage } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
+import type { Storage } from "../../storage/storage.ts";
 import { ServerMounts } from "../file-tree.ts";
 import { promptFileProblem } from "../instructions.ts";
 import { type Check, type Facts, type OwnFacts, within } from "./check.ts";
@@ -20,7 +21,7 @@ export function checkWorkspace({ config, warnings }: Pick<Facts, "config" | "war
 
 /** Tries whether runs can be stored in the data folder or the Postgres of the configuration. */
 export const checkStorage = ({ config, env }: OwnFacts): Promise<Check> =>
-  config.storage === undefined ? checkDataDir(config) : checkPostgres(config.storage, config, env);
+  config.storage === undefined ? checkDataDir(config, env) : checkPostgres(config.storage, config, env);
 
 /** Connects, makes missing tables as the server would, and tries the bucket for large values. */
 async function checkPostgres(url: string, config: Config, env: Facts["env"]): Promise<Check> {
@@ -28,12 +29,10 @@ async function checkPostgres(url: string, config: Config, env: Facts["env"]): Pr
   try {
     const { openSharedStorage } = await import("../open-storage.ts");
     const storage = await openSharedStorage(url, { config, env, logger: silentLogger });
-    try {
+    await closing(storage, async () => {
       await storage.runs.assertWritable();
       await storage.tryLargeValues();
-    } finally {
-      await storage.close();
-    }
+    });
     const { hostname, pathname } = new URL(url);
     const { storageS3: s3, storageRole: role } = config;
     const facts = [
@@ -50,17 +49,40 @@ async function checkPostgres(url: string, config: Config, env: Facts["env"]): Pr
   }
 }
 
-/** Creates a missing folder, as the server would. */
-async function checkDataDir({ dataDir }: Config): Promise<Check> {
+async function closing(storage: Storage, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } finally {
+    await storage.close();
+  }
+}
+
+/** Free space below which the check warns, in bytes: large results and copies of the workspace are in the folder too. */
+const LOW_SPACE = 1e9;
+
+/** Creates a missing folder and opens existing databases, as a run would, which converts those of earlier versions. */
+async function checkDataDir(config: Config, env: Facts["env"]): Promise<Check> {
   const name = "Data folder";
+  const { dataDir } = config;
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK);
     await rm(await mkdtemp(join(dataDir, "doctor-")), { recursive: true });
-    return { name, ok: true, text: dataDir };
+    if (existsSync(join(dataDir, "deepagent.db"))) {
+      const { openStorage } = await import("../open-storage.ts");
+      const storage = await openStorage({ config, env, logger: silentLogger });
+      await closing(storage, () => storage.runs.assertWritable());
+    }
+    const { bavail, bsize } = await statfs(dataDir);
+    const free = `${(bavail * bsize * 1e-9).toFixed(1)} GB free`;
+    const note =
+      bavail * bsize < LOW_SPACE ? `Only ${free}: delete files, or choose another --data-dir.` : free;
+    return { name, ok: true, text: `${dataDir}\n${note}` };
   } catch (error) {
-    const text = `${dataDir} cannot be written: ${errorMessage(error)}. Choose another --data-dir.`;
-    return { name, ok: false, text };
+    const text = errorMessage(error);
+    const advice =
+      error instanceof StorageError ? text : `cannot be written: ${text}. Choose another --data-dir.`;
+    return { name, ok: false, text: `${dataDir}: ${advice}` };
   }
 }
 

@@ -155,7 +155,9 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
       return { ...first, skipped: (first.skipped ?? 0) + skipped };
   }
   const glob = root.leavesOut ? withoutIgnored(filter, root) : filter;
-  const proposed = await propose(root, glob, search, deadline);
+  const isDense =
+    search.ripgrep !== undefined && maxCount > FIRST_FILES && (await matchesInMost(root, walk(), search));
+  const proposed = isDense ? undefined : await propose(root, glob, search, deadline);
   if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
@@ -174,6 +176,21 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
 /** Most files of a search before ripgrep starts. */
 const FIRST_FILES = 150;
 
+/** True if most of the first files have a match: ripgrep would name most files of the tree, and each is read again. */
+async function matchesInMost(
+  root: SearchRoot,
+  portions: AsyncIterable<Portion>,
+  search: FilesystemSearch,
+): Promise<boolean> {
+  const most = 64;
+  const one = { ...search, options: { ...search.options, maxPerFile: 1 } };
+  const { matches = [] } = await searchPortions(root, portions, one, {
+    deadline: performance.now() + 50,
+    most,
+  });
+  return matches.length > most / 2;
+}
+
 /** Searches the files of the portions in their order. */
 async function searchPortions(
   root: SearchRoot,
@@ -188,6 +205,8 @@ async function searchPortions(
   const limits = {
     maxFileSize: search.maxFileSize,
     hidden: root.hidden,
+    // Its files are read one after the other.
+    scratch: Buffer.allocUnsafeSlow(64 * 1024),
     mayMatch: (bytes: Uint8Array) => isReadable(bytes) && mayMatch(bytes),
   };
   async function* files(): AsyncGenerator<SearchFile> {
@@ -301,6 +320,8 @@ interface LoadLimits {
   hidden: HiddenFiles | undefined;
   /** False for bytes whose text cannot match. */
   mayMatch: (bytes: Uint8Array) => boolean;
+  /** For the bytes of one file after the other. */
+  scratch?: Buffer;
 }
 
 /** Spares files without a literal text the detection of their encoding. */
@@ -315,7 +336,7 @@ function bytesFilter({ pattern, options }: Search): LoadLimits["mayMatch"] {
 /** Loads the text of a file for a search. Skips a file that vanished or is not a file any more. */
 async function loadText(
   name: string,
-  { maxFileSize, hidden, mayMatch }: LoadLimits,
+  { maxFileSize, hidden, mayMatch, scratch }: LoadLimits,
   open: (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>,
 ): Promise<SearchableContent> {
   if (!isTextType(mimeTypeOf(name))) return { kind: "binary" };
@@ -329,7 +350,7 @@ async function loadText(
         // It is not counted as skipped, which would reveal that it exists.
         if (!isOneName && (await hidden.has(fstatSync(descriptor, { bigint: true }))))
           return { kind: "binary" };
-        const bytes = await readBytes(descriptor, stats.size, maxFileSize);
+        const bytes = await readBytes(descriptor, stats.size, maxFileSize, scratch);
         if (bytes.length > maxFileSize) return { kind: "skipped" };
         const text = mayMatch(bytes) ? readFileText(bytes)?.text : undefined;
         return text === undefined ? { kind: "binary" } : { kind: "text", text };

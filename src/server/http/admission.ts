@@ -7,6 +7,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { hostMatcher, originMatcher } from "../../config/origins.ts";
 import type { SharedState } from "../../runs/server-ports.ts";
+import type { Logger } from "../../core/logger.ts";
 import type { Authenticator, Tokens } from "../auth/auth.ts";
 import type { Counter } from "./operations.ts";
 import { sendError } from "./request.ts";
@@ -210,9 +211,9 @@ export class RateLimit {
  */
 export function tokenCheck(
   authenticator: Authenticator,
-  limits: { refusalLimit: RateLimit; refusals: Counter; addressOf: AddressOf },
+  options: { refusalLimit: RateLimit; refusals: Counter; addressOf: AddressOf; logger: Logger },
 ): Tokens {
-  const { refusalLimit, refusals, addressOf } = limits;
+  const { refusalLimit, refusals, addressOf, logger } = options;
   const networkOf = (request: IncomingMessage): string => clientNetwork(addressOf(request));
   const wait: Tokens["wait"] = (request) => refusalLimit.wait(networkOf(request));
   const recheck: Tokens["recheck"] = async (request, authorization) => {
@@ -226,7 +227,10 @@ export function tokenCheck(
     // A missing token is not a guess, and a token that could not be checked may be valid.
     if (outcome.ok || outcome.reason === "no_token" || outcome.reason === "issuer_unavailable")
       return outcome;
-    return { ...outcome, wait: refusalLimit.take(networkOf(request)) };
+    const seconds = refusalLimit.take(networkOf(request));
+    // The limit also bounds the log.
+    if (seconds === 0) logger.info("auth.refused", { reason: outcome.reason, address: addressOf(request) });
+    return { ...outcome, wait: seconds };
   };
   return { wait, check, recheck, holds: (made) => authenticator.holds(made) };
 }

@@ -18,7 +18,7 @@ import { toolNamed } from "../tools/tools.ts";
  *
  * This check only provides the status code in time. The run service enforces the same scopes.
  */
-export function scopeChallenge(body: unknown, auth: AuthInfo | undefined): Response | undefined {
+export function scopeChallenge(body: unknown, auth: AuthInfo | undefined) {
   if (auth === undefined) return undefined;
   const messages: unknown[] = Array.isArray(body) ? body : [body];
   const needed = new Set(messages.filter((message) => isJSONRPCRequest(message)).flatMap(neededScopes));
@@ -28,7 +28,7 @@ export function scopeChallenge(body: unknown, auth: AuthInfo | undefined): Respo
   const problem = `This needs a token with the scope ${scopes.join(" and ")}`;
   const error = new OAuthError(OAuthErrorCode.InsufficientScope, problem);
   const challenge = { requiredScopes: requiredScopes(auth, scopes), ...defined({ resourceMetadataUrl }) };
-  return bearerAuthChallengeResponse(error, challenge);
+  return { scopes, response: bearerAuthChallengeResponse(error, challenge) };
 }
 
 /** All scopes that a request needs. Looking at a run that is named needs none: every token may. */

@@ -120,7 +120,7 @@ async function taken(request: AuthenticatedRequest, response: ServerResponse) {
 }
 
 async function serveMcp(
-  { stateless, sessions, operations, open }: Endpoint,
+  { options, stateless, sessions, operations, open }: Endpoint,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
@@ -136,7 +136,9 @@ async function serveMcp(
     const challenge = scopeChallenge(body, request.auth);
     if (challenge !== undefined) {
       operations.refusals.count("missing_scope");
-      return sendResponse(response, challenge);
+      const { scopes, response: refusal } = challenge;
+      options.logger.info("auth.scope_missing", { principal: principalOf(request.auth), scopes });
+      return sendResponse(response, refusal);
     }
   }
   const isListening = isJSONRPCRequest(body) && body.method === "subscriptions/listen";
@@ -368,7 +370,7 @@ function createEndpoint(options: HttpOptions) {
   const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
-  const tokens = authenticator && tokenCheck(authenticator, { refusalLimit, refusals, addressOf });
+  const tokens = authenticator && tokenCheck(authenticator, { refusalLimit, refusals, addressOf, logger });
   const limits = { rateLimit, refusalLimit, keepAliveMs };
   return { options, stateless, events, sessions, operations, guard, open, tokens, ...limits };
 }

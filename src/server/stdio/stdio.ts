@@ -32,7 +32,9 @@ export interface StdioOptions {
   /** Parks runs and releases what `deps` holds. */
   close(): Promise<void>;
   /** Default: those of the process. */
-  stdin?: Readable;
+  stdin?: AsyncIterable<Buffer>;
+  /** Id of the client's first request, if its answer was sent before. */
+  answered?: RequestId;
   stdout?: Writable;
   stderr?: Writable;
   /** Source of SIGINT and SIGTERM. Default: the process. */
@@ -56,6 +58,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   stderr.on("error", () => {});
   const { logger } = deps;
   const transport = openTransport(stdin, stdout);
+  const received = options.answered === undefined ? undefined : leaveOutAnswer(transport, options.answered);
   const create = createServerFactory(deps);
   let revision: Revision | undefined;
   const factory: McpServerFactory = (context) => {
@@ -95,6 +98,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   observe(transport, {
     revision: () => revision,
     received: (message) => {
+      received?.(message);
       warmUp.received();
       followListened(deps.changes, deps.principalOf(undefined), message);
     },
@@ -107,7 +111,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
 }
 
 /** Opens a transport that limits the size of messages and the output that waits for the client. */
-function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport {
+function openTransport(stdin: AsyncIterable<Buffer>, stdout: Writable): StdioServerTransport {
   const checked = checkedLines(stdin, {
     maxBytes: MAX_MESSAGE_BYTES,
     tooLong: MESSAGE_TOO_LONG,
@@ -187,6 +191,24 @@ function observe(
     observer.closed();
   };
   /* oxlint-enable unicorn/prefer-add-event-listener */
+}
+
+/**
+ * Leaves out the answer to `id`, which the client has. Returns a function for each message of the client: the `id` may
+ * come again, for another request.
+ */
+function leaveOutAnswer(transport: StdioServerTransport, id: RequestId): (message: JSONRPCMessage) => void {
+  const send = transport.send.bind(transport);
+  let isExpected = true;
+  let requests = 0;
+  transport.send = async (message) => {
+    const isLeftOut = isExpected && !("method" in message) && message.id === id;
+    if (isLeftOut) isExpected = false;
+    else await send(message);
+  };
+  return (message) => {
+    if (isJSONRPCRequest(message) && message.id === id && (requests += 1) > 1) isExpected = false;
+  };
 }
 
 function refuse(transport: StdioServerTransport, id: RequestId, error: Refusal): void {

@@ -151,6 +151,36 @@ describe("searching with and without ripgrep", () => {
     expect(await bothWays("hit", { maxCount: 1300 })).toMatchObject({ truncated: false });
   });
 
+  it("finds every line of many files, whether their matches begin early or late", async () => {
+    const names = Array.from({ length: 300 }, (_, index) => `file-${String(index).padStart(3, "0")}.ts`);
+    for (const beginsAt of [0, 40, 250]) {
+      plant(
+        Object.fromEntries(
+          names.map((name, index) => {
+            // Of different sizes, also above those that are read in one piece.
+            const filler = `${"x".repeat(index * 331)}\n`;
+            return [name, index < beginsAt ? filler : `hit ${index}\n${filler}hit again\n`];
+          }),
+        ),
+      );
+      const expected = names.slice(beginsAt).flatMap((name) => [`/${name}:1`, `/${name}:3`]);
+      expect(found(await bothWays("hit", { maxCount: 10_000 }))).toEqual(expected);
+    }
+  });
+
+  it("searches that run at the same time read their own files", async () => {
+    const words = ["alpha", "beta", "gamma", "delta"];
+    for (let index = 0; index < 200; index += 1)
+      plant(
+        Object.fromEntries(words.map((word) => [`${word}/${index}.txt`, `${word} ${index}\n`.repeat(3)])),
+      );
+    const results = await Promise.all(
+      words.map((word) => make().grep("[a-z]+ \\d+", `/${word}`, null, 10_000, { regex: true })),
+    );
+    for (const [index, { matches }] of results.entries())
+      expect(new Set(matches?.map(({ text }) => text.split(" ")[0]))).toEqual(new Set([words[index]]));
+  });
+
   it("finds the same for any expression", async () => {
     plant({
       "a.txt":

@@ -42,8 +42,11 @@ it("runs on a copy of the sample without a terminal, and leaves the report", asy
   expect(stdout).toContain(text.trim().split("\n")[0]);
   expect(stdout).toMatch(/── Memory {2}\/memories\//);
   expect(stdout).toMatch(/✔ completed in [\d.]+ s · [2-9] subagents · \d+ tool calls/);
-  // What the demo kept for itself is gone; the workspace with the report stays.
-  expect(readdirSync(dirname(dirname(report)))).toEqual(["tidewatch"]);
+  // Its run and its memories are not among the person's own.
+  const base = dirname(dirname(report));
+  expect(readdirSync(base).sort()).toEqual(["data", "tidewatch"]);
+  expect(stdout).toMatch(new RegExp(`runs list --data-dir ${base}/data$`, "m"));
+  expect(existsSync(join(folder, "data"))).toBe(false);
 });
 
 it("refuses one's own folder when nobody can be asked, and tells how to allow it", async () => {

@@ -65,7 +65,13 @@ test("list says how many runs others have, and the operator views those of all",
     "local",
     "alice@example.org",
   ]);
-  expect((await home.bin("runs", "show", theirs)).stderr).toContain("No run has the id");
+  for (const words of [["show"], ["answer", "--approve"], ["cancel"], ["tell", "Hurry."], ["watch"]]) {
+    const [action = "", ...rest] = words;
+    const refused = await home.bin("runs", action, theirs, ...rest);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(`The run ${theirs} belongs to alice@example.org, who uses a token.`);
+    expect(refused.stderr).toContain(`runs show ${theirs} --all-principals`);
+  }
   const shown = await home.bin("runs", "show", theirs.slice(0, 10), "--all-principals");
   expect(shown.stdout).toContain("? Approval");
   expect(await home.bin("runs", "cancel", theirs, "--all-principals")).toMatchObject({

@@ -80,7 +80,7 @@ test("a body is refused when one of its requests needs what the token lacks, wit
         const asked = batch ? requests : requests.slice(0, 1);
         const messages = asked.map(([message]) => message);
         const needed = new Set(asked.flatMap(([, wanted]) => wanted));
-        const refused = scopeChallenge(batch ? messages : messages[0], holder(...scopes));
+        const refused = scopeChallenge(batch ? messages : messages[0], holder(...scopes))?.response;
         expect(refused === undefined).toBe([...needed].every((scope) => scopes.includes(scope)));
         if (refused === undefined) return;
         const listed = SCOPES.filter((scope) => needed.has(scope)).join(" ");

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { createLogger } from "../../../src/core/logger.ts";
 import { metricsText } from "../../../src/server/http/operations.ts";
 import { RateLimit } from "../../../src/server/http/admission.ts";
 import type { HttpOptions } from "../../../src/server/http/http.ts";
@@ -16,6 +17,22 @@ const serve = (options: Partial<HttpOptions> = {}) =>
 const get = (url: string, headers: Record<string, string> = {}) => send(url, { method: "GET", headers });
 const carol = entry("runs-only", "carol", ["run"]);
 const authenticator = withTokens(entry("alice-token", "alice"), entry("bob-token", "bob"), carol);
+
+test("refused tokens and missing scopes are logged with address and principal, and never flood the log", async () => {
+  const lines: string[] = [];
+  const logger = createLogger("info", (line) => lines.push(line));
+  const { url } = await serve({ authenticator, logger, refusalsPerMinute: 3 });
+  await send(url, { body: INITIALIZE });
+  for (let tries = 0; tries < 10; tries += 1) await send(url, { body: INITIALIZE, headers: bearer("guess") });
+  const call = { jsonrpc: "2.0", id: 1, method: "resources/list" };
+  await send(url, { body: JSON.stringify(call), headers: bearer("runs-only") });
+  const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const address = "127.0.0.1";
+  expect(logged.map(({ time, level, ...rest }) => rest)).toEqual([
+    ...Array.from({ length: 3 }, () => ({ event: "auth.refused", reason: "invalid_token", address })),
+    { event: "auth.scope_missing", principal: "carol", scopes: ["read"] },
+  ]);
+});
 
 describe("probes", () => {
   test.each([undefined, authenticator])("are answered without a token and under any Host", async (auth) => {

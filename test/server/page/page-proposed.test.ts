@@ -509,25 +509,29 @@ describe("a file that is longer than the review shows", () => {
     expect(existsSync(join(workspace, "new.txt"))).toBe(false);
   });
 
-  test("is applied by whoever read it, and a file that is no text by whoever chose it", async () => {
-    const { service, runId, workspace } = await asked();
-    const visitor = await decider(service, runId);
-    const body = await review(visitor, runId);
-    const fields = fieldsIn(body);
-    for (const name of ["new.txt", "edited.txt", "huge.txt"]) {
-      const whole = await readWhole(visitor, body, stampOf(body, name));
-      expect(whole.shown).toContain(name === "huge.txt" ? "x".repeat(50_000) : "THE END");
-      for (const [field, value] of whole.fields) fields.append(field, value);
-    }
-    fields.append(`p.${stampOf(body, "picture.bin")}`, "all");
-    fields.set("act", "apply");
-    expect((await post(visitor, runId, fields)).status).toBe(303);
-    await reach(service, runId, "completed");
-    for (const name of ["new.txt", "edited.txt"])
-      expect(readFileSync(join(workspace, name), "utf8") === LONG, name).toBe(true);
-    expect(readFileSync(join(workspace, "huge.txt")).length).toBe(2_500_000);
-    expect(existsSync(join(workspace, "picture.bin"))).toBe(true);
-  });
+  test(
+    "is applied by whoever read it, and a file that is no text by whoever chose it",
+    { tags: ["long"] },
+    async () => {
+      const { service, runId, workspace } = await asked();
+      const visitor = await decider(service, runId);
+      const body = await review(visitor, runId);
+      const fields = fieldsIn(body);
+      for (const name of ["new.txt", "edited.txt", "huge.txt"]) {
+        const whole = await readWhole(visitor, body, stampOf(body, name));
+        expect(whole.shown).toContain(name === "huge.txt" ? "x".repeat(50_000) : "THE END");
+        for (const [field, value] of whole.fields) fields.append(field, value);
+      }
+      fields.append(`p.${stampOf(body, "picture.bin")}`, "all");
+      fields.set("act", "apply");
+      expect((await post(visitor, runId, fields)).status).toBe(303);
+      await reach(service, runId, "completed");
+      for (const name of ["new.txt", "edited.txt"])
+        expect(readFileSync(join(workspace, name), "utf8") === LONG, name).toBe(true);
+      expect(readFileSync(join(workspace, "huge.txt")).length).toBe(2_500_000);
+      expect(existsSync(join(workspace, "picture.bin"))).toBe(true);
+    },
+  );
 });
 
 test("a screen has so many files and lines; others are read by themselves or come with the next review", async () => {

@@ -1,0 +1,71 @@
+/**
+ * Logs who started, answered, changed and shared runs: one line for each act, with names and ids, without contents.
+ * docs/http.md describes the fields.
+ */
+import type { Logger } from "../core/logger.ts";
+import { defined } from "../core/defined.ts";
+import { type Principal, type Run, isFinal } from "./run.ts";
+import type { RunGroups } from "./scopes.ts";
+import type { AnswerOutcome } from "./service.ts";
+
+/** Adds the log to the methods that change something. */
+export function audited(groups: RunGroups, log: Logger): RunGroups {
+  const { control, requests, access } = groups;
+  const answered = (principal: Principal, runId: string, outcome: AnswerOutcome): void => {
+    if (!outcome.ok || outcome.how !== "stored") return;
+    const { id: requestId, kind, status: decision, decidedBy: by } = outcome.request;
+    log.info("request.answered", { runId, requestId, kind, principal, decision, by });
+  };
+  return {
+    ...groups,
+    control: {
+      ...control,
+      start: async (principal, request) => {
+        const outcome = await control.start(principal, request);
+        if (outcome.ok && outcome.how === "started")
+          log.info("run.started", { runId: outcome.run.id, threadId: outcome.run.threadId, principal });
+        return outcome;
+      },
+      cancel: async (principal, runId, reason) => {
+        const outcome = await control.cancel(principal, runId, reason);
+        if (outcome.ok && !outcome.alreadyEnded) logEnd(outcome.run, log);
+        return outcome;
+      },
+    },
+    requests: {
+      ...requests,
+      answer: async (principal, runId, given, by) => {
+        const outcome = await requests.answer(principal, runId, given, by);
+        answered(principal, runId, outcome);
+        return outcome;
+      },
+      useAnswer: async (principal, runId, signed) => {
+        const used = await requests.useAnswer(principal, runId, signed);
+        for (const outcome of used?.answered ?? []) answered(principal, runId, outcome);
+        return used;
+      },
+    },
+    access: {
+      ...access,
+      share: async (principal, runId, ...rest) => {
+        const outcome = await access.share(principal, runId, ...rest);
+        if (outcome.ok) log.info("share.created", { runId, principal });
+        return outcome;
+      },
+      revoke: async (principal, id) => {
+        const outcome = await access.revoke(principal, id);
+        log.info("share.revoked", { id, principal });
+        return outcome;
+      },
+    },
+  };
+}
+
+/** Logs the end of a run, if it has ended. */
+export function logEnd(run: Run, log: Logger): void {
+  if (!isFinal(run.status)) return;
+  const { id: runId, principal, status, usage, failure, createdAt, endedAt = createdAt } = run;
+  const { inputTokens, outputTokens } = usage;
+  const facts = { runId, principal, status, inputTokens, outputTokens, reason: failure?.reason };
+  log.info("run.ended", { ...defined(facts), seconds: (endedAt - createdAt) / 1000 });
+}
