@@ -30,12 +30,6 @@ export function countCalls(reply: AIMessage, calls: number): void {
 /** Smaller call limits are not reported to the model: it would get a note after each call. */
 const FEW_CALLS = 10;
 
-interface Used {
-  limit: Reached;
-  /** From 0 to 1. */
-  share: number;
-}
-
 /** Percentages of a limit that are reported to the model, with the advice at each. */
 const USE_MARKS: ReadonlyArray<readonly [percent: number, advice: string]> = [
   [50, ""],
@@ -152,8 +146,8 @@ export class Meter {
     return copyMessage(newest, { content: withEnd(newest.content, note) });
   }
 
-  /** The use of each limit of this agent, and of those above that include it. */
-  #used(messages: readonly BaseMessage[]): Used[] {
+  /** The use of each limit of this agent, and of those above that include it, each from 0 to 1. */
+  #used(messages: readonly BaseMessage[]): Array<{ limit: Reached; share: number }> {
     const { maxIterations = 0, toolCalls = 0 } = this.limits;
     const ofCalls: Array<[LimitReason, number]> = [
       ["max_iterations", maxIterations < FEW_CALLS ? 0 : 1 - this.callsLeft(messages) / maxIterations],

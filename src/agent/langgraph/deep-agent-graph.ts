@@ -339,30 +339,17 @@ async function withOwnSignal(
 /** The part that LangGraph uses of the stream that it hands to graphs inside a task. */
 interface GraphStream {
   readonly modes: ReadonlySet<string>;
-  push(chunk: Chunk): void;
+  push(chunk: [namespace: string[], mode: string, payload: unknown, ...others: unknown[]]): void;
 }
-type Chunk = [namespace: string[], mode: string, payload: unknown, ...others: unknown[]];
 
 /** `configurable` of a graph whose steps reach the stream of the graph around it, if that has one, without them. */
 function withVisibleStream(configurable: Record<string, unknown> = {}): Record<string, unknown> {
   const stream = configurable[STREAM_KEY] as GraphStream | undefined; // LangGraph's
   if (!stream) return { ...configurable };
   const { modes } = stream;
-  const push = ([namespace, mode, payload, ...others]: Chunk): void =>
-    stream.push([namespace, mode, visible(mode, payload), ...others]);
+  const push: GraphStream["push"] = ([namespace, mode, payload, ...others]) =>
+    stream.push([namespace, mode, VISIBLE[mode]?.(payload) ?? payload, ...others]);
   return { ...configurable, [STREAM_KEY]: { modes, push } satisfies GraphStream };
-}
-
-/** The payload of a chunk, in the form that LangGraph has for each mode. */
-function visible(mode: string, payload: unknown): unknown {
-  if (!isRecord(payload)) return payload;
-  if (mode === "values") return withoutInternals(payload);
-  if (mode === "updates")
-    return mapped(payload, Object.keys(payload), (update) =>
-      Array.isArray(update) ? update.map(withoutInternals) : withoutInternals(update),
-    );
-  if (mode === "debug") return mapped(payload, ["payload"], stepOf);
-  return mode === "checkpoints" || mode === "tasks" ? stepOf(payload) : payload;
 }
 
 /** A checkpoint has `values`; a task has its `input`, and when it ended the writes as its `result`. */
@@ -388,3 +375,15 @@ function mapped(given: unknown, names: readonly string[], change: (value: unknow
 /** Messages and other objects of classes are left as they are. */
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+/** Makes the payload of a chunk visible, in the form that LangGraph has for each mode. */
+const VISIBLE: Readonly<Record<string, (payload: unknown) => unknown>> = {
+  values: withoutInternals,
+  updates: (payload) =>
+    mapped(payload, Object.keys(Object(payload)), (update) =>
+      Array.isArray(update) ? update.map(withoutInternals) : withoutInternals(update),
+    ),
+  debug: (payload) => mapped(payload, ["payload"], stepOf),
+  checkpoints: stepOf,
+  tasks: stepOf,
+};

@@ -190,21 +190,18 @@ export const readingAnyAnswer =
       (text.startsWith("access_token=") || text.includes("&access_token=")
         ? Object.fromEntries(new URLSearchParams(text))
         : undefined);
-    const body = isRecord(given) ? JSON.stringify(strict(given)) : text;
-    return new Response(body === "" ? null : body, { status, statusText, headers });
+    if (!isRecord(given)) return new Response(text === "" ? null : text, { status, statusText, headers });
+    const { scope, issuer, client_id_issued_at: issued, ...others } = given;
+    const said = Object.entries(others).filter(([, value]) => value !== null && value !== "");
+    const strict = {
+      // Members that an answer may leave out, by a member that its kind always has.
+      ...("access_token" in given ? { token_type: "Bearer" } : {}),
+      ...("client_id" in given ? { redirect_uris: [] } : {}),
+      ...("authorization_endpoint" in given ? { response_types_supported: ["code"] } : {}),
+      ...Object.fromEntries(said),
+      ...(typeof issuer === "string" ? { issuer: issuerName(issuer) } : {}),
+      ...(typeof issued === "number" ? { client_id_issued_at: issued } : {}),
+      ...(Array.isArray(scope) ? { scope: scope.join(" ") } : typeof scope === "string" ? { scope } : {}),
+    };
+    return new Response(JSON.stringify(strict), { status, statusText, headers });
   };
-
-function strict(given: Record<string, unknown>): Record<string, unknown> {
-  const { scope, issuer, client_id_issued_at: issued, ...others } = given;
-  const said = Object.entries(others).filter(([, value]) => value !== null && value !== "");
-  return {
-    // Members that an answer may leave out, by a member that its kind always has.
-    ...("access_token" in given ? { token_type: "Bearer" } : {}),
-    ...("client_id" in given ? { redirect_uris: [] } : {}),
-    ...("authorization_endpoint" in given ? { response_types_supported: ["code"] } : {}),
-    ...Object.fromEntries(said),
-    ...(typeof issuer === "string" ? { issuer: issuerName(issuer) } : {}),
-    ...(typeof issued === "number" ? { client_id_issued_at: issued } : {}),
-    ...(Array.isArray(scope) ? { scope: scope.join(" ") } : typeof scope === "string" ? { scope } : {}),
-  };
-}

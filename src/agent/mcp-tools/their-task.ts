@@ -9,11 +9,6 @@ import { type ReadResult, type TheirTask, readResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { type InputRequired, answerInputRequests } from "./elicitation.ts";
 
-export function keptTask(handle: unknown): TheirTask | undefined {
-  const { taskId, isOlder } = recordOf(handle);
-  return typeof taskId === "string" ? { taskId, ...(isOlder === true ? { isOlder } : {}) } : undefined;
-}
-
 /** Time between two looks, in ms: the server's interval within these limits. */
 const INTERVAL = { least: 250, usual: 2000, most: 60_000 };
 /** Consecutive failed looks before the task is abandoned: about five minutes. */

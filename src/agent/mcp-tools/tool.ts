@@ -13,7 +13,7 @@ import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult, TheirTask } from "./answers.ts";
 import type { CallOptions, McpConnection } from "./connection.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
-import { keptTask, resultOfTask } from "./their-task.ts";
+import { resultOfTask } from "./their-task.ts";
 import { type Continuation, type InputRequired, answerInputRequests } from "./elicitation.ts";
 import type { SchemaCheck } from "./schema-checks.ts";
 
@@ -89,7 +89,7 @@ async function callServerTool(
   const { context, isPause } = scope;
   const { connection } = options;
   // The task may have begun before this process.
-  let task = keptTask(context.handle);
+  let task = context.handle as TheirTask | undefined; // kept below
   const failure = (error: unknown): ToolResult => {
     context.signal.throwIfAborted();
     if (isPause(error)) throw error;
