@@ -17,7 +17,8 @@ function fanOut() {
       const reports: string[] = [];
       for (const description of ["a", "b"]) {
         const args = { description, subagent_type: "general-purpose" };
-        reports.push(((await task?.invoke(args, config)) as ToolMessage).text);
+        const report = (await task?.invoke(args, config)) as ToolMessage | undefined;
+        reports.push(report?.text ?? "task is not offered");
       }
       return reports.join(", ");
     },
