@@ -174,7 +174,7 @@ export const isWatched = (config: RunnableConfig): boolean =>
  * True if a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain also
  * looks for those when a graph begins. If it finds none, the tasks of that graph get no callbacks.
  */
-export function isObserved({ callbacks }: RunnableConfig): boolean {
+function isObserved({ callbacks }: RunnableConfig): boolean {
   if (callbacks === undefined) return false;
   const manager = CallbackManager.configure(callbacks);
   return manager !== undefined && manager.handlers.length > 0;
