@@ -57,12 +57,12 @@ const DAILY: Record<string, Case> = {
   "the latest revision": {
     input: [lines(discover(), list(2, envelope()), call(3, {}, undefined, envelope()))],
   },
-  "a client that reads late": { input: [lines(initialize(), ready, ...many, call(900))], readsAfter: 1500 },
-  "an id that comes again": { input: [lines(initialize(), ready, list(2), ping(1), call(1), ping(2))] },
   "wrong settings": { input: [lines(initialize())], args: ["--approvals-write", "maybe"] },
 };
 
 const LONG: Record<string, Case> = {
+  "a client that reads late": { input: [lines(initialize(), ready, ...many, call(900))], readsAfter: 1500 },
+  "an id that comes again": { input: [lines(initialize(), ready, list(2), ping(1), call(1), ping(2))] },
   "byte by byte": { input: lines(initialize(), ready, list()).split("") },
   "split inside a letter": { input: [split.subarray(0, middle), 40, split.subarray(middle)] },
   "carriage returns": { input: [lines(initialize(), ready, list(), call(3)).replaceAll("\n", "\r\n")] },
