@@ -5,9 +5,7 @@ import type { AgentTool } from "../agent/contracts/middleware.ts";
 import { type AgentFile, chooseTools, withTools } from "../agent/build/agent-files.ts";
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
-import { changedTools } from "../agent/mcp-tools/changed-tools.ts";
-import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
-import { serverInstructions } from "../agent/mcp-tools/server-instructions.ts";
+import { changedTools, reportMissingTools, serverInstructions } from "../agent/mcp-tools/server-layers.ts";
 import { CLIENT, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
 import { PROFILES } from "../agent/build/profiles.ts";
@@ -217,6 +215,11 @@ async function withForeignTools(
   const servers = Object.keys(mcpServers).filter((name) => mcpServers[name]?.disabled !== true);
   const offer = { tools, servers, missing: problems.map(({ server }) => server), web };
   const warnings = [...own.notices];
+  const changed = mcp && changedTools(mcp);
+  const layersFor = (own: typeof tools, choose?: (now: typeof tools) => typeof tools) => [
+    ...serverInstructions(instructions, own),
+    ...(changed ? [changed(choose)] : []),
+  ];
   const subagents = own.subagents.flatMap((described) => {
     const {
       tools: _only,
@@ -228,7 +231,10 @@ async function withForeignTools(
     const chosen = chooseTools(described, offer);
     warnings.push(...chosen.notes.map(({ text }) => text), ...[chosen.refusal ?? []].flat());
     if (chosen.refusal !== undefined) return [];
-    const middleware = serverInstructions(instructions, chosen.tools ?? tools);
+    const middleware = layersFor(
+      chosen.tools ?? tools,
+      (now) => chooseTools(described, { ...offer, tools: now }).tools ?? now,
+    );
     return [{ ...withTools(subagent, chosen, gatesOf(chosen.tools ?? tools)), middleware }];
   });
   // Without servers the agent does not work; it is only inspected.
@@ -241,12 +247,9 @@ async function withForeignTools(
   return {
     tools,
     toolsOnDemand: { names: tools.map(({ name }) => name), tokens: limits.foreignToolTokens },
-    middleware: [
-      ...serverInstructions(instructions, tools),
-      ...(mcp === undefined ? [] : [changedTools(mcp)]),
-      ...reportMissingTools({ problems, leftOut }, reported),
-    ],
+    middleware: [...layersFor(tools), ...reportMissingTools({ problems, leftOut }, reported)],
     interruptOn: gatesOf(tools),
+    generalPurpose: { middleware: layersFor(tools) },
     subagents,
   };
 }

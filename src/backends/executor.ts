@@ -59,7 +59,7 @@ export interface ExecuteResponse {
 
 /** The place where commands run, and its limits. Unknown facts are left out. */
 export interface CommandFacts {
-  /** Directory in which a command starts, as commands see it. Left out where it is a path of this machine. */
+  /** Directory in which a command starts, as commands see it. Left out if file tools do not use that path of this machine. */
   directory?: string;
   /** The folder of the file tree that is this directory. Default `/`. */
   folder?: string;

@@ -140,9 +140,13 @@ function readValue(field: Field, value: unknown): Value | undefined {
     case "yes_no":
       return YES_NO.get(typeof value === "string" ? value.trim().toLowerCase() : value);
     case "choice": {
-      const chosen = [value].flat();
-      if (!chosen.every((one) => typeof one === "string")) return undefined;
-      const isKnown = chosen.every((one) => field.options.includes(one) || field.other === true);
+      const given = [value].flat();
+      if (!given.every((one) => typeof one === "string")) return undefined;
+      const { options, labels = [] } = field;
+      const chosen = given.map((one) =>
+        options.includes(one) ? one : (options[labels.indexOf(one)] ?? one),
+      );
+      const isKnown = chosen.every((one) => options.includes(one) || field.other === true);
       if (!isKnown || chosen.some((one) => one.length > MOST_CHARS)) return undefined;
       return field.many ? chosen : chosen.length === 1 ? chosen[0] : undefined;
     }
@@ -188,17 +192,24 @@ export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] |
     .slice(0, 50)
     .map(([name, property]): Field | undefined => {
       if (!isRecord(property)) return undefined;
-      const [title, description] = ["title", "description"].map((key) => textMemberOf(property, key));
+      const [title, said = ""] = ["title", "description"].map((key) => textMemberOf(property, key));
       const required = needed.has(name) ? (true as const) : undefined;
-      const field = flatField(property);
-      return field && { name, ...defined({ title, description, required }), ...field };
+      const { default: given, examples = [] } = property;
+      const shown = [examples].flat().map(String).join(", ");
+      const description = [said, shown && `examples: ${shown}`].filter(Boolean).join("; ") || undefined;
+      const kind = flatField(property);
+      const field = kind && { name, ...defined({ title, description, required }), ...kind };
+      const suggested = field && !isMissing(given) ? readValue(field, given) : undefined;
+      return field && { ...field, ...defined({ suggested }) };
     });
   return fields.every((field) => field !== undefined) ? fields : undefined;
 }
 
 const numberIn = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
-type Kind<Of = Field> = Of extends Field ? Omit<Of, "name" | "title" | "description" | "required"> : never;
+type Kind<Of = Field> = Of extends Field
+  ? Omit<Of, "name" | "title" | "description" | "required" | "suggested">
+  : never;
 
 function flatField(property: Record<string, unknown>): Kind | undefined {
   const { type, items, minimum, maximum, maxLength, format } = property;

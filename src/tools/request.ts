@@ -52,7 +52,14 @@ export type PersonDecision = Decision | { type: "approve_same" };
 export type Value = string | number | boolean | string[];
 
 /** One field of a question, of the kinds that MCP forms can show. */
-export type Field = { name: string; title?: string; description?: string; required?: true } & (
+export type Field = {
+  name: string;
+  title?: string;
+  description?: string;
+  required?: true;
+  /** A fitting value that the asker suggests. */
+  suggested?: Value;
+} & (
   | {
       type: "text";
       maxLength?: number;

@@ -68,8 +68,11 @@ export interface BoundPreview extends CallPreview {
   same?: { readonly key: readonly string[]; readonly text: string };
 }
 
-/** Starts a subagent and returns its report; provided by the agent layer. */
-export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
+/** Starts a subagent for this call, or for one within it, and returns its report; provided by the agent layer. */
+export type SpawnSubagent = (
+  request: { subagentType: string; description: string },
+  callId?: string,
+) => Promise<ToolResult>;
 
 /** Runs JavaScript, the body of an async function, and returns its value and its output. */
 export type RunProgram = (source: string) => Promise<ToolResult>;

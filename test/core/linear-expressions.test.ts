@@ -4,6 +4,7 @@ import { parseAst } from "vitest/node";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import words from "../../src/agent/models/profiles/words.json" with { type: "json" };
+import textForms from "../../src/agent/models/text-forms.json" with { type: "json" };
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
@@ -13,6 +14,7 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
     "names of members of requests, without other characters than letters and digits; the rest takes linear time",
   "agent/models/profiles/profile.ts": "patterns of the table of families, for the name of a model",
   "agent/models/provider-words.ts": "words of refusals in our own table, which are looked at below",
+  "agent/models/text-reply.ts": "forms of calls in our own table, which are looked at below",
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
   "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
   "backends/sandbox/environment.ts":
@@ -56,6 +58,8 @@ function expressions(): { literals: Expression[]; made: string[] } {
   }
   for (const pattern of WORDS)
     literals.push({ file: "agent/models/profiles/words.json", pattern, flags: "i" });
+  for (const pattern of textForms.forms.flatMap(({ opening, closing }) => [opening, closing]))
+    literals.push({ file: "agent/models/text-forms.json", pattern, flags: "y" });
   return { literals, made };
 }
 

@@ -23,7 +23,7 @@ function audited(agent: Parameters<typeof openServer>[1]) {
   const events = () =>
     lines
       .map((line) => JSON.parse(line) as { event: string; [field: string]: unknown })
-      .map(({ time, level, ...rest }) => rest);
+      .map(({ time: _time, level: _level, ...rest }) => rest);
   return { service, lines, events };
 }
 

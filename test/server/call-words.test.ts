@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { resultSummary } from "../../src/agent/calls/summaries.ts";
+import { resultSummary } from "../../src/agent/calls/report-call.ts";
 import { callWords, isPlainResult, manyCalls } from "../../src/server/views/call-words.ts";
 import { withoutMarks } from "../../src/server/views/room/steps.ts";
 

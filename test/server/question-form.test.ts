@@ -1,7 +1,7 @@
 import { anything, assert, constantFrom, dictionary, property, string, uniqueArray } from "fast-check";
 import { expect, test } from "vitest";
 import { formFields, readForm, requestForm } from "../../src/server/views/request-form.ts";
-import { checkAnswer } from "../../src/tools/check-answer.ts";
+import { checkAnswer, flatFields } from "../../src/tools/check-answer.ts";
 import type { Field, Question } from "../../src/tools/request.ts";
 import { aQuestion } from "./support.ts";
 
@@ -253,4 +253,42 @@ test("each choice that a form offers is an answer, whatever the names and option
       expect(checkAnswer(question, read.answer)).toMatchObject({ ok: true });
     }),
   );
+});
+
+/** Forms of other servers, as MCP and JSON Schema write suggestions. */
+const SUGGESTING = {
+  properties: {
+    seat: {
+      type: "string",
+      enum: ["w", "a"],
+      enumNames: ["Window", "Aisle"],
+      default: "a",
+      examples: ["w", "a"],
+      description: "Where you sit",
+    },
+    bags: { type: "integer", minimum: 0, default: 2 },
+    meal: { type: "boolean", default: false },
+    extras: { type: "array", items: { type: "string", enum: ["wifi", "lounge"] }, default: ["wifi"] },
+    name: { type: "string", default: "Ada\u200b" },
+    odd: { type: "number", default: "many" },
+  },
+};
+
+test("suggested values of another server are told, and are no defaults that a client could send unread", () => {
+  const fields = flatFields(SUGGESTING) ?? [];
+  const { properties } = form(ask(...fields)).requestedSchema;
+  expect(Object.values(properties).map(({ description }) => description)).toEqual([
+    "Where you sit; examples: w, a; suggested: Aisle",
+    "suggested: 2",
+    "suggested: false",
+    "suggested: wifi",
+    "suggested: Ada\\u200b",
+    undefined,
+  ]);
+  expect(JSON.stringify(properties)).not.toContain('"default"');
+});
+
+test("an option is also chosen by the name that people see", () => {
+  const question = ask(...(flatFields({ properties: { seat: SUGGESTING.properties.seat } }) ?? []));
+  expect(checkAnswer(question, { type: "fields", values: { seat: "Window" } })).toEqual(said({ seat: "w" }));
 });

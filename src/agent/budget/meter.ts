@@ -1,13 +1,12 @@
-/** Counts the usage of a run, and ends its work when its time is used up. */
-import type { AIMessage, BaseMessage } from "@langchain/core/messages";
+/** Counts the usage of a run, reports to the model how much of a limit is used, and ends work when its time is used up. */
+import { type AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import type { AgentState, LimitReason, StateUpdate } from "../contracts/state.ts";
-import { callsOf, isReply } from "../messages/messages.ts";
+import { callsOf, copyMessage, isReply, textOf, withEnd } from "../messages/messages.ts";
 import { repeatedTurns } from "../messages/repeated-calls.ts";
 import { type Reached, currentRun, describeLimit, spentBy } from "./limits.ts";
-import { type Used, passedMark, toldMark, withMark } from "./told-marks.ts";
 import type { AgentLimits, SharedBudget, Spent } from "../contracts/limits.ts";
 
 /** The use of earlier parts of a run, besides its own replies, as the state has it. */
@@ -30,6 +29,13 @@ export function countCalls(reply: AIMessage, calls: number): void {
 
 /** Smaller call limits are not reported to the model: it would get a note after each call. */
 const FEW_CALLS = 10;
+
+/** Percentages of a limit that are reported to the model, with the advice at each. */
+const USE_MARKS: ReadonlyArray<readonly [percent: number, advice: string]> = [
+  [50, ""],
+  [80, " Do what matters most first."],
+  [95, " Finish now, and say what is done, what is not done, and what is not verified."],
+];
 
 const NO_USE: Spent = { tokens: 0, costUsd: 0 };
 
@@ -119,20 +125,26 @@ export class Meter {
       this.#above.forEach((meter, index) => meter.#hasWorked(carried.aboveMs?.[index] ?? 0));
     }
     for (const message of run.messages) this.count(message);
-    this.#toldMark = toldMark(run.messages);
+    const marks = run.messages
+      .filter((message) => ToolMessage.isInstance(message))
+      .flatMap((message) => [...textOf(message).matchAll(/\n\n\[(\d+) % of the limit of [^\]\n]* used\./g)]);
+    this.#toldMark = Math.max(0, ...marks.map(([, percent]) => Number(percent)));
   }
 
   /** The newest result, with a note that a limit is near if the run has passed another mark. */
   nearLimit(messages: readonly BaseMessage[]): BaseMessage | undefined {
     const [most] = this.#used(messages).toSorted((one, other) => other.share - one.share);
-    const mark = most ? passedMark(most) : 0;
-    const told = most && mark > this.#toldMark ? withMark(messages, most, mark) : undefined;
-    if (told) this.#toldMark = mark;
-    return told;
+    const [mark, advice] = USE_MARKS.findLast(([percent]) => most && most.share * 100 >= percent) ?? [0];
+    const newest = messages.at(-1);
+    // After other messages, the model has seen the result.
+    if (!most || mark <= this.#toldMark || !ToolMessage.isInstance(newest)) return undefined;
+    this.#toldMark = mark;
+    const note = `[${mark} % of ${describeLimit(most.limit)} is used.${advice}]`;
+    return copyMessage(newest, { content: withEnd(newest.content, note) });
   }
 
-  /** The use of each limit of this agent, and of those above that include it. */
-  #used(messages: readonly BaseMessage[]): Used[] {
+  /** The use of each limit of this agent, and of those above that include it, each from 0 to 1. */
+  #used(messages: readonly BaseMessage[]): Array<{ limit: Reached; share: number }> {
     const { maxIterations = 0, toolCalls = 0 } = this.limits;
     const ofCalls: Array<[LimitReason, number]> = [
       ["max_iterations", maxIterations < FEW_CALLS ? 0 : 1 - this.callsLeft(messages) / maxIterations],

@@ -183,7 +183,7 @@ function assemble(
   const checkpointer = role.nested ? undefined : checkpointerFor(params);
   const graph = buildGraph(definition, {
     channels,
-    // The agent that delegates reads the private channels of a subagent; its streams do not show them (visible-stream.ts).
+    // The agent that delegates reads the private channels of a subagent; its streams do not show them (deep-agent-graph.ts).
     ...(role.nested ? {} : { visible: visibleChannels(definition.channels) }),
     ...defined({ checkpointer, store: params.store }),
     ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
@@ -266,6 +266,7 @@ function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAge
       name: GENERAL_PURPOSE,
       description: own.description ?? GENERAL_PURPOSE_DESCRIPTION,
       systemPrompt: own.systemPrompt ?? GENERAL_PURPOSE_PROMPT,
+      ...defined({ middleware: own.middleware }),
       // Its parameters are the agent's, which are checked with the agent.
       buildOnUse: true,
     },

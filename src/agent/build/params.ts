@@ -218,7 +218,7 @@ export interface DeepAgentParams<
   /** Texts about delegating, in the place of the built-in ones. */
   delegation?: DelegationOptions;
   /** The subagent that is always there. Default true. */
-  generalPurpose?: boolean | { description?: string; systemPrompt?: string };
+  generalPurpose?: boolean | Partial<Pick<SubAgent, "description" | "systemPrompt" | "middleware">>;
   limits?: AgentLimits;
   /** Graph steps per run. Default 1000. */
   recursionLimit?: number;

@@ -256,7 +256,7 @@ const NESTED: {
     failures: "true or false",
   },
   toolsOnDemand: { names: "a list of non-empty texts", tokens: "a number" },
-  generalPurpose: { description: "a text", systemPrompt: "a text" },
+  generalPurpose: { description: "a text", systemPrompt: "anything", middleware: "a list" },
 };
 
 /**

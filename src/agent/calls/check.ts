@@ -1,11 +1,14 @@
-/** Checks calls, and the edits that people make of them, by the tools and rules of their agent. */
+/** Checks calls by the tools and rules of their agent, and the answers of people to requests for approval. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { Backend } from "../../backends/backend.ts";
+import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
 import { invalidArguments } from "../../tools/call.ts";
+import type { Decision } from "../../tools/request.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool, Gate, ValidatedArgs } from "../contracts/middleware.ts";
+import type { HitlRequest } from "../contracts/question.ts";
 import type { ArgumentsCheck } from "./arguments.ts";
-import type { Permissions } from "./permissions.ts";
+import { ALL_DECISIONS, type Permissions } from "./permissions.ts";
 
 /** The rules by which calls, and a person's edits of them, are checked. */
 export interface EditRules {
@@ -56,4 +59,31 @@ export function checkEdit(
   if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
   const denial = permissions?.denial(tool, checked.args);
   return denial === undefined ? checked : { ok: false, message: denial };
+}
+
+/** Longest description a person is shown, in characters: it is stored with the request. */
+export const MAX_DESCRIPTION = 20_000;
+
+/** The problem of an answer to a request, in words for its author; undefined if there is none. */
+export function responseProblem(request: HitlRequest, response: unknown): string | undefined {
+  const given = memberOf(response, "decisions");
+  if (!Array.isArray(given) || !given.every(isObject))
+    return "An answer must be an object with a list of decisions.";
+  const decisions = given as Decision[]; // whose fields are checked now
+  if (decisions.length !== request.actionRequests.length)
+    return `${request.actionRequests.length} decision(s) expected, got ${decisions.length}.`;
+  for (const [index, decision] of decisions.entries()) {
+    const allowed = request.reviewConfigs[index]?.allowedDecisions ?? ALL_DECISIONS;
+    // A deadline denies whatever a person may do.
+    const isExpiry = decision.type === "reject" && decision.expired === true;
+    if (!allowed.includes(decision.type) && !isExpiry)
+      return `Decision '${decision.type}' is not allowed here; allowed: ${allowed.join(", ")}.`;
+    const action: unknown = decision.type === "edit" && decision.editedAction;
+    const isAction = isRecord(action) && typeof action["name"] === "string" && isRecord(action["args"]);
+    if (decision.type === "edit" && !isAction)
+      return "An edit needs editedAction with the name and the arguments to run instead.";
+    if (decision.type === "reject" && !["string", "undefined"].includes(typeof decision.message))
+      return "The message of a reject must be a text.";
+  }
+  return undefined;
 }

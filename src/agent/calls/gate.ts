@@ -11,9 +11,9 @@ import type { CallPreview, Decision } from "../../tools/request.ts";
 import type { HitlRequest, HitlResponse } from "../contracts/question.ts";
 import type { Gate, Middleware, ToolCallRequest } from "../contracts/middleware.ts";
 import { isNear, pathTouched } from "../step/files.ts";
-import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "./answers.ts";
 import type { CallStep } from "./call-step.ts";
-import { checkEdit } from "./check.ts";
+import { MAX_DESCRIPTION, checkEdit, responseProblem } from "./check.ts";
+import { ALL_DECISIONS } from "./permissions.ts";
 import { callOf, isSame, sameCalls, sealOf } from "./seal.ts";
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */

@@ -1,7 +1,9 @@
 /** Calls of the agent's tools by middleware and tools of LangChain, which find them in the list for the model. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { defined } from "../../core/defined.ts";
 import { textMemberOf } from "../../core/unknown.ts";
+import type { SpawnSubagent } from "../../tools/tool.ts";
 import { mergeUpdates } from "../budget/meter.ts";
 import type { CallResult } from "../contracts/middleware.ts";
 import type { ProgramQuestions } from "../contracts/program.ts";
@@ -57,7 +59,12 @@ export async function governWithOffered(
     const call: ToolCall = { type: "tool_call", id: `${outer}:${inner.number}`, name, args };
     for (;;) {
       const asked = await (questions ??= step.program.questions());
-      const governed = await govern(call, innerStep(step, call, { inner, asked, begun: async () => {} }));
+      const { scope, ...rest } = innerStep(step, call, { inner, asked, begun: async () => {} });
+      const { spawn } = step.scope.context;
+      // Unlike a program, this call is not replayed from records: a subagent continues from its checkpoints.
+      const own: SpawnSubagent | undefined = spawn && ((task) => spawn(task, call.id));
+      const context = { ...scope.context, ...defined({ spawn: own }) };
+      const governed = await govern(call, { ...rest, scope: { ...scope, context } });
       if (governed.kind !== "waits") {
         if (governed.result.update) updates.push(governed.result.update);
         return governed.result.content;

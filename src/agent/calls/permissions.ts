@@ -7,9 +7,11 @@ import { joinPath } from "../../backends/paths.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
+import type { DecisionType } from "../../tools/request.ts";
 import type { ToolKind } from "../../tools/tool.ts";
 import type { AgentTool, Gate } from "../contracts/middleware.ts";
-import { ALL_DECISIONS } from "./answers.ts";
+
+export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];
 
 export type FileOperation = "read" | "write";
 

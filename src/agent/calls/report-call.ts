@@ -2,13 +2,13 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
+import { headOf, oneLine } from "../../core/text.ts";
 import type { AgentTool, CallResult, Step } from "../contracts/middleware.ts";
 import { beforeReply, textIn } from "../messages/messages.ts";
 import { FAILURES_NOTE, REPEATED_NOTE, failsAlike, isRepeated } from "../messages/repeated-calls.ts";
 import { agentSegment, tellReport } from "../step/child-events.ts";
 import type { CallStep } from "./call-step.ts";
 import { writtenPath } from "./effects.ts";
-import { callSummary, resultSummary } from "./summaries.ts";
 
 /** Reports that a call begins; `recalled`: that it began before a crash and is not run again. */
 export function reportStart(
@@ -83,3 +83,26 @@ const withNote = ({ content, ...result }: CallResult, note: string): CallResult 
   ...result,
   content: typeof content === "string" ? `${note}\n${content}` : [{ type: "text", text: note }, ...content],
 });
+
+const SUMMARY_LIMIT = 160;
+
+/** One line for people: the tool and its main argument, such as `grep "TODO" in /workspace/`. */
+export function callSummary(name: string, args: Readonly<Record<string, unknown>>): string {
+  if (name === "write_todos") return "write_todos";
+  if (name === "grep" || name === "glob") {
+    const where = typeof args["path"] === "string" ? ` in ${args["path"]}` : "";
+    return oneLine(`${name} ${JSON.stringify(args["pattern"] ?? "")}${where}`, SUMMARY_LIMIT);
+  }
+  const mostTelling = ["file_path", "path", "pattern", "command", "description", "query", "url"];
+  const telling = mostTelling.map((key) => args[key]).find((value) => typeof value === "string");
+  return oneLine(typeof telling === "string" ? `${name} ${telling}` : name, SUMMARY_LIMIT);
+}
+
+/** The first meaningful line of a result, for people: no heading, fence or bracket alone. */
+export function resultSummary(text: string): string {
+  const lines = headOf(text.trimStart(), 4000).split("\n");
+  const telling = lines.find(
+    (line) => /[\p{L}\p{N}]/u.test(line) && !/^\s*(?:#|`{3}|~{3}|<[^<>]*>\s*$)/.test(line),
+  );
+  return oneLine(telling ?? lines[0] ?? "", SUMMARY_LIMIT);
+}

@@ -15,15 +15,17 @@ import { governWithOffered } from "../calls/offered-call.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
 import { replyWith } from "../messages/messages.ts";
+import type { SpawnSubagent } from "../../tools/tool.ts";
 import { asSibling, versionSeen } from "../step/files.ts";
 import { askPerson, holdQuestion, questionsOf } from "./ask-person.ts";
 import { backgroundTasks } from "./background-tasks.ts";
-import { withToolCallbacks } from "./callbacks.ts";
 import { EDITED_CALLS } from "./channels.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { toAgentTool } from "./foreign-tool.ts";
-import { showMessages, toOutcome } from "./outcome.ts";
+import { SCRATCHPAD_KEY } from "./internals.ts";
+import { showMessages, storedEffects, toOutcome } from "./outcome.ts";
 import { programScope } from "./program-of-task.ts";
+import { withToolCallbacks } from "./untraced-node.ts";
 import { loadedMeter, restoreStepFiles } from "./unfinished-step.ts";
 import {
   agentRuntime,
@@ -33,7 +35,6 @@ import {
   readState,
   threadFiles,
 } from "./step-of-task.ts";
-import { storedEffects } from "./stored-result.ts";
 
 /**
  * A node for one call, which it looks up in the reply, so that a checkpoint holds it once. It answers the call, or
@@ -55,6 +56,9 @@ export function createToolNode(
       const made = replyWith(state.messages, callId);
       if (!made) throw new Error(`tool call ${callId} is not in the thread`);
       const { id: messageId = "", tool_calls: reply = [] } = made.reply;
+      // Tools read the state by `getCurrentTaskInput`; streams of mode `debug` would show it.
+      const input = { value: state, enumerable: false };
+      Object.defineProperty(Object(config.configurable?.[SCRATCHPAD_KEY]), "currentTaskInput", input);
       const step = await callStep(definition, { messageId, callId, reply }, state, config);
       const governed = await governWithOffered(made.call, step, config);
       if (governed.kind === "waits") throw governed.pause;
@@ -91,8 +95,8 @@ async function callStep(
   const signal = config.signal ?? new AbortController().signal;
   const { step } = runtime;
   const spawn = subagents && {
-    spawn: (task: { subagentType: string; description: string }) =>
-      subagents.spawn(task, { callId, config, files, folding, state }),
+    spawn: (task: Parameters<SpawnSubagent>[0], id = callId) =>
+      subagents.spawn(task, { callId: id, config, files, folding, state }),
   };
   const ofBackend = backendRuntime(config, files, state, log);
   const backend = withKeptFiles(await resolveBackend(agent.backend, ofBackend), files, agent.keptFolders);

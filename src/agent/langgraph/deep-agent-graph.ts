@@ -26,8 +26,8 @@ import {
 } from "./close-open-calls.ts";
 import { answersById, withSharedInterrupt, withSharedTask } from "./shared-interrupt.ts";
 import { isTracing, startTrace } from "./tracing.ts";
-import type { Scratchpad } from "./internals.ts";
-import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, graphFailure } from "./internals.ts";
+import { type Scratchpad, CHECKPOINTER_KEY, RESUMING_KEY } from "./internals.ts";
+import { SCRATCHPAD_KEY, SIGNALS_KEY, STREAM_KEY, graphFailure } from "./internals.ts";
 import { Meter } from "../budget/meter.ts";
 import type { EditCheck, OpenInterrupt } from "./open-interrupts.ts";
 import {
@@ -37,10 +37,9 @@ import {
   openInterrupts,
   withoutOuterCheckpoint,
 } from "./open-interrupts.ts";
-import { TOOLS } from "./channels.ts";
+import { INTERNAL_CHANNELS, TOOLS } from "./channels.ts";
 import { agentRuntime, contextOf, expectFanOut, meterOf, withContext } from "./step-of-task.ts";
 import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
-import { withVisibleStream } from "./visible-stream.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
 type Options = Parameters<Base["_streamIterator"]>[1];
@@ -336,3 +335,55 @@ async function withOwnSignal(
     shared.removeEventListener("abort", abort);
   }
 }
+
+/** The part that LangGraph uses of the stream that it hands to graphs inside a task. */
+interface GraphStream {
+  readonly modes: ReadonlySet<string>;
+  push(chunk: [namespace: string[], mode: string, payload: unknown, ...others: unknown[]]): void;
+}
+
+/** `configurable` of a graph whose steps reach the stream of the graph around it, if that has one, without them. */
+function withVisibleStream(configurable: Record<string, unknown> = {}): Record<string, unknown> {
+  const stream = configurable[STREAM_KEY] as GraphStream | undefined; // LangGraph's
+  if (!stream) return { ...configurable };
+  const { modes } = stream;
+  const push: GraphStream["push"] = ([namespace, mode, payload, ...others]) =>
+    stream.push([namespace, mode, VISIBLE[mode]?.(payload) ?? payload, ...others]);
+  return { ...configurable, [STREAM_KEY]: { modes, push } satisfies GraphStream };
+}
+
+/** A checkpoint has `values`; a task has its `input`, and when it ended the writes as its `result`. */
+const stepOf = (step: unknown): unknown =>
+  mapped(mapped(step, ["values", "input"], withoutInternals), ["result"], (result) =>
+    Array.isArray(result)
+      ? result.filter((write) => !(Array.isArray(write) && INTERNAL_CHANNELS.has(write[0])))
+      : withoutInternals(result),
+  );
+
+const withoutInternals = (state: unknown): unknown =>
+  isRecord(state)
+    ? Object.fromEntries(Object.entries(state).filter(([name]) => !INTERNAL_CHANNELS.has(name)))
+    : state;
+
+/** Applies `change` to those of these members that the value has. */
+function mapped(given: unknown, names: readonly string[], change: (value: unknown) => unknown): unknown {
+  if (!isRecord(given)) return given;
+  const changed = names.filter((name) => name in given).map((name) => [name, change(given[name])]);
+  return { ...given, ...Object.fromEntries(changed) };
+}
+
+/** Messages and other objects of classes are left as they are. */
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+/** Makes the payload of a chunk visible, in the form that LangGraph has for each mode. */
+const VISIBLE: Readonly<Record<string, (payload: unknown) => unknown>> = {
+  values: withoutInternals,
+  updates: (payload) =>
+    mapped(payload, Object.keys(Object(payload)), (update) =>
+      Array.isArray(update) ? update.map(withoutInternals) : withoutInternals(update),
+    ),
+  debug: (payload) => mapped(payload, ["payload"], stepOf),
+  checkpoints: stepOf,
+  tasks: stepOf,
+};

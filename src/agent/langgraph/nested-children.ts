@@ -44,9 +44,16 @@ interface Graph extends StatefulRunnable {
   getState(config: RunnableConfig): Promise<{ values: unknown }>;
 }
 
-/** The runnable itself, if it is a graph of LangGraph or an agent of LangChain, which has one inside. */
-export const statefulRunnable = (runnable: SubagentRunnable): StatefulRunnable | undefined =>
-  graphIn(runnable) && (runnable as SubagentRunnable & StatefulRunnable);
+/**
+ * The runnable itself, if it is a graph of LangGraph or an agent of LangChain, which has one inside. Undefined if a
+ * program put an `invoke` of its own in front of the class's: that one is to be called.
+ */
+export function statefulRunnable(runnable: SubagentRunnable): StatefulRunnable | undefined {
+  const owns = (at: unknown, ...names: string[]) => names.some((name) => Object.hasOwn(Object(at), name));
+  const isOwn = (at: unknown) => owns(at, "invoke") && !owns(at, "stream", "_streamIterator");
+  const isReplaced = isOwn(runnable) || isOwn(Object.getPrototypeOf(runnable));
+  return graphIn(runnable) && !isReplaced ? (runnable as SubagentRunnable & StatefulRunnable) : undefined;
+}
 
 /** The state that a foreign subagent had reached; `undefined`: no checkpoint of ours has it. */
 export async function stateReached(

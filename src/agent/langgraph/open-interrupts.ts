@@ -14,7 +14,7 @@ import type {
   PendingQuestion,
 } from "../contracts/question.ts";
 import type { ValidatedArgs } from "../contracts/middleware.ts";
-import { responseProblem } from "../calls/answers.ts";
+import { responseProblem } from "../calls/check.ts";
 import { digest } from "../calls/seal.ts";
 import {
   CHECKPOINTER_KEY,

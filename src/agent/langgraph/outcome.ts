@@ -1,9 +1,10 @@
-/** Results of calls as the messages and commands of LangChain, and back. */
+/** Results of calls as the messages and commands of LangChain, and back; records of them in LangGraph's encoding. */
 import { BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { Command, isCommand } from "@langchain/langgraph";
+import { Command, MemorySaver, Send, isCommand } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
-import type { CallResult } from "../contracts/middleware.ts";
+import type { Effects } from "../calls/effects.ts";
+import type { CallIdentity, CallResult, EffectLog, StoredOutcome } from "../contracts/middleware.ts";
 
 /** The result of a call as LangChain has it: a message, or a change of the state with any number of messages. */
 export type Outcome = ToolMessage | Command;
@@ -79,4 +80,48 @@ export function showMessages(answer: Command, streamed: readonly BaseMessage[] =
     .flat()
     .filter((message) => BaseMessage.isInstance(message) && !streamed.includes(message));
   return shown.length === 0 ? answer : Object.assign(answer, { messages: shown });
+}
+
+/** LangGraph exports its encoding through its savers only. */
+const { serde } = new MemorySaver();
+
+/** Records calls with outside effects. */
+export const storedEffects = (log: EffectLog, at: CallIdentity): Effects => ({
+  find: async () => {
+    const known = await log.find(at);
+    if (known?.outcome) return { result: fromOutcome(await revive(known.outcome)) };
+    const { handle } = known ?? {};
+    return (
+      known && (handle === undefined ? {} : { handle: JSON.parse(Buffer.from(handle).toString()) as unknown })
+    );
+  },
+  begin: (tool) => log.begin(at, tool),
+  finish: async (call, result) => log.finish(at, await store(toOutcome(call, result))),
+  keep: (handle) => log.keep(at, Buffer.from(JSON.stringify(handle))),
+  withdraw: () => log.withdraw(at),
+});
+
+async function store(outcome: Outcome): Promise<StoredOutcome> {
+  const { update, goto, graph, resume } = isCommand(outcome) ? outcome : {};
+  const plain = isCommand(outcome) ? { command: { update, goto, graph, resume } } : { message: outcome };
+  const [type, data] = await serde.dumpsTyped(plain);
+  return { type, data };
+}
+
+async function revive({ type, data }: StoredOutcome): Promise<Outcome> {
+  // Written by `store` from an outcome.
+  const plain = (await serde.loadsTyped(type, data)) as { message: ToolMessage } | { command: StoredCommand };
+  if ("message" in plain) return plain.message;
+  const { goto, ...rest } = plain.command;
+  const targets = [goto ?? []].flat().map((to) => (typeof to === "string" ? to : new Send(to.node, to.args)));
+  return new Command({ ...rest, ...(goto === undefined ? {} : { goto: targets }) });
+}
+
+type Target = string | { node: string; args: unknown };
+
+interface StoredCommand {
+  update?: Record<string, unknown>;
+  goto?: Target | Target[];
+  graph?: string;
+  resume?: unknown;
 }

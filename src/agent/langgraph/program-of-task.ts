@@ -22,7 +22,7 @@ import { CHECKPOINTER_KEY } from "./internals.ts";
 import { type BoundAnswer, askedByProgram, sealOfQuestion } from "./open-interrupts.ts";
 import { lastQuestion, stepOfTask } from "./unfinished-step.ts";
 import { contextOf } from "./step-of-task.ts";
-import { storedEffects } from "./stored-result.ts";
+import { storedEffects } from "./outcome.ts";
 
 export function programScope(
   config: RunnableConfig,

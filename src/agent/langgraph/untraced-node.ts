@@ -1,10 +1,13 @@
-/** Runs nodes and nested graphs without the machinery for observers while nobody observes them. */
+/** Runs nodes and nested graphs without the machinery for observers while nobody observes them, and reports calls. */
+import { CallbackManager } from "@langchain/core/callbacks/manager";
+import type { ToolCall } from "@langchain/core/messages/tool";
 import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+import type { DynamicStructuredTool } from "@langchain/core/tools";
 import { Command, END, Send, isCommand, isGraphInterrupt } from "@langchain/langgraph";
 import { untilAborted } from "../../core/concurrency.ts";
+import type { CallResult } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
-import { isObserved } from "./callbacks.ts";
 import {
   CONFIG_KEY,
   SEND_KEY,
@@ -14,6 +17,7 @@ import {
   VARIABLES_KEY,
   branchTo,
 } from "./internals.ts";
+import { toOutcome } from "./outcome.ts";
 import { contextOf, expectFanOut, isResuming, readState, withContext } from "./step-of-task.ts";
 
 /** The node functions of our graphs return a command that changes the state and routes. */
@@ -165,3 +169,40 @@ export async function runWithoutStream(
 /** True if the states of a graph are needed: it is streamed, observed, or resumes and only they show its progress. */
 export const isWatched = (config: RunnableConfig): boolean =>
   config.configurable?.[STREAM_KEY] !== undefined || isResuming(config) || isObserved(config);
+
+/**
+ * True if a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain also
+ * looks for those when a graph begins. If it finds none, the tasks of that graph get no callbacks.
+ */
+function isObserved({ callbacks }: RunnableConfig): boolean {
+  if (callbacks === undefined) return false;
+  const manager = CallbackManager.configure(callbacks);
+  return manager !== undefined && manager.handlers.length > 0;
+}
+
+/** Reports a call to observers (tracers, `streamEvents`, stream mode `tools`), as LangChain's own tools do. */
+export async function withToolCallbacks(
+  call: ToolCall,
+  offered: DynamicStructuredTool,
+  config: RunnableConfig,
+  work: () => Promise<CallResult>,
+): Promise<CallResult> {
+  if (!isObserved(config)) return work();
+  const { name, args, id } = call;
+  const { callbacks, tags, metadata } = config;
+  const manager = CallbackManager.configure(callbacks, undefined, tags, undefined, metadata);
+  if (!manager) return work();
+  const tool = offered.toJSON();
+  // Tracers take arguments as they are, though LangChain's type is text: its own tools pass them so.
+  const input = args as unknown as string;
+  const unused = [undefined, undefined, undefined, undefined] as const;
+  const told = await manager.handleToolStart(tool, input, ...unused, name, id);
+  try {
+    const result = await work();
+    await told.handleToolEnd(toOutcome(call, result));
+    return result;
+  } catch (error) {
+    await told.handleToolError(error);
+    throw error;
+  }
+}

@@ -1,5 +1,5 @@
 import type { Logger } from "../../core/logger.ts";
-import { callSummary } from "../calls/summaries.ts";
+import { callSummary } from "../calls/report-call.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 
 /** One log line for each model call and each tool call. */

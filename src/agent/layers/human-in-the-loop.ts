@@ -1,4 +1,5 @@
-import { ALL_DECISIONS, MAX_DESCRIPTION } from "../calls/answers.ts";
+import { ALL_DECISIONS } from "../calls/permissions.ts";
+import { MAX_DESCRIPTION } from "../calls/check.ts";
 import type { MaybePromise } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";

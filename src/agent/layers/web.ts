@@ -8,7 +8,7 @@ import { searchChoice } from "../../web/search/choose.ts";
 import type { SearchOptions } from "../../web/search/options.ts";
 import type { SearchPages } from "../../web/search/results.ts";
 import { namedHosts, readHost } from "../../web/url.ts";
-import { ALL_DECISIONS } from "../calls/answers.ts";
+import { ALL_DECISIONS } from "../calls/permissions.ts";
 import { specTool } from "../calls/tool.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 

@@ -48,6 +48,13 @@ export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void 
       const redacted = redactor.value(given);
       Reflect.set(message, part, isRecord(redacted) ? { ...redacted, ...defined(kept) } : redacted);
     }
+    // The package would drop `examples`, and refuse a form for one odd field.
+    if ("method" in message && message.method === "elicitation/create")
+      message.params = {
+        message: "",
+        requestedSchema: { type: "object", properties: {} },
+        _meta: { ...message.params?._meta, [RAW]: message.params },
+      };
     const request = "id" in message && message.id !== undefined ? asked.get(message.id) : undefined;
     if (request === undefined) return;
     asked.delete(request.id);
@@ -68,16 +75,19 @@ function readInitializeResult(
   const { protocolVersion, capabilities, serverInfo, instructions } = answer;
   const { name, version } = recordOf(serverInfo);
   const had = Object.entries(recordOf(capabilities)).filter(([, given]) => Boolean(given));
+  const { call } = recordOf(recordOf(recordOf(recordOf(capabilities)["tasks"])["requests"])["tools"]);
+  const tasks = call === undefined ? {} : { tasks: { requests: { tools: { call: {} } } } };
   return {
     protocolVersion: nonBlank(protocolVersion) ?? asked,
-    capabilities: Object.fromEntries(had.map(([capability]) => [capability, {}])),
+    capabilities: { ...Object.fromEntries(had.map(([capability]) => [capability, {}])), ...tasks },
     serverInfo: { name: nonBlank(name) ?? "", version: nonBlank(version) ?? "" },
     ...defined({ instructions: nonBlank(instructions) }),
   };
 }
 
-/** The answer as the server sent it, but for secrets. */
-export const rawAnswer = (result: Result): Record<string, unknown> => recordOf(result._meta?.[RAW]);
+/** The answer or question as the server sent it, but for secrets. */
+export const rawAnswer = ({ _meta }: Pick<Result, "_meta">): Record<string, unknown> =>
+  recordOf(_meta?.[RAW]);
 
 const nonBlank = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value : undefined;
@@ -89,7 +99,7 @@ const MAX_SCHEMA = 100_000;
 
 /** Reads one entry of a tool list. Fields of another form count as absent. */
 export function readTool(entry: unknown): Tool | LeftOutTool {
-  const { name, title, description, inputSchema, outputSchema, annotations } = recordOf(entry);
+  const { name, title, description, inputSchema, outputSchema, annotations, execution } = recordOf(entry);
   if (typeof name !== "string" || name === "") return { tool: "(no name)", reason: "it has no name" };
   const leftOut = (reason: string): LeftOutTool => ({ tool: shownName(name), reason });
   if (name.length > MAX_TOOL_NAME) return leftOut(`its name has more than ${MAX_TOOL_NAME} characters`);
@@ -107,6 +117,7 @@ export function readTool(entry: unknown): Tool | LeftOutTool {
     ...(shownTitle === undefined ? {} : { title: headOf(shownTitle, MAX_TOOL_NAME) }),
     ...(isRecord(outputSchema) && !isLonger(outputSchema, MAX_SCHEMA) ? { outputSchema } : {}),
     annotations: Object.fromEntries(hints),
+    ...(recordOf(execution)["taskSupport"] === "required" ? { execution: { taskSupport: "required" } } : {}),
   };
 }
 
@@ -129,12 +140,17 @@ export function isLonger(value: unknown, limit: number): boolean {
 /** A task as its server names it: kept with the call, so that another process continues to wait. */
 export interface TheirTask {
   taskId: string;
+  /** Its server is of revision 2025-11-25, and is asked for the result by itself. */
+  isOlder?: true;
 }
 
-/** The task in the answer to a call; undefined if it is a result. */
-export function readTask(answer: Readonly<Record<string, unknown>>): TheirTask | undefined {
-  const { resultType, taskId } = answer;
-  return resultType === "task" && typeof taskId === "string" && taskId !== "" ? { taskId } : undefined;
+/** The task in the answer to a call; undefined if it is a result. `isOlder`: the call asked for a task of 2025-11-25. */
+export function readTask(
+  { resultType, taskId, task }: Readonly<Record<string, unknown>>,
+  isOlder: boolean,
+): TheirTask | undefined {
+  const id = isOlder ? recordOf(task)["taskId"] : resultType === "task" ? taskId : undefined;
+  return typeof id === "string" && id !== "" ? { taskId: id, ...(isOlder ? { isOlder } : {}) } : undefined;
 }
 
 /** A result of a call in strict form. */

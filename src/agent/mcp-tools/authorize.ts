@@ -9,8 +9,8 @@ import type {
 import { defined } from "../../core/defined.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { type AuthorizationFetch, issuerName, readingAnyAnswer } from "./authorization-answers.ts";
-import { type Login, type LoginOptions, tokenExpiry } from "./login.ts";
+import { type AuthorizationFetch, type Login, type LoginOptions } from "./login.ts";
+import { issuerName, readingAnyAnswer, tokenExpiry } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
 import { askForChallenge } from "./transports.ts";

@@ -11,12 +11,11 @@ import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/choose.ts";
 import type { LeftOutTool, ReadResult, TheirTask } from "./answers.ts";
 import { acceptAnyAnswer, rawAnswer, readResult, readTool, readTask } from "./answers.ts";
-import { McpUnavailableError, findHttpStatus, describeServerFailure } from "./failure-reasons.ts";
+import { McpUnavailableError, findHttpStatus, describeServerFailure, retryPause } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { callTimer } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { Redactor } from "./redactor.ts";
-import { retryPause } from "./retry-pause.ts";
 import {
   type Continuation,
   type InputRequired,
@@ -58,6 +57,8 @@ export interface CallOptions {
   lose?: (why: string) => void;
   /** Answers that the server asked for when the call was first made. */
   continuation?: Continuation | undefined;
+  /** A task of 2025-11-25 that the call began: its result is requested. */
+  task?: TheirTask;
 }
 
 type CallAtWork = Pick<CallOptions, "hold" | "lose"> & {
@@ -93,6 +94,8 @@ export class McpConnection {
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
   #hasNoise = false;
+  /** Reports changed tools. */
+  #listening: Client | undefined;
   /** Number of notifications that the tools changed. */
   toolChanges = 0;
   /** Instructions of the server; empty before it was reached. */
@@ -127,13 +130,25 @@ export class McpConnection {
    */
   async listTools(): Promise<{ tools: Tool[]; leftOut: LeftOutTool[] }> {
     const timeout = this.#patienceMs();
+    // A server of 2026-07-28 reports changed tools to those who listen. They may have changed when it stops.
+    await this.#guarded(async (client) => {
+      const { tools } = client.getServerCapabilities() ?? {};
+      if (this.#listening === client || !tools?.listChanged || client.getProtocolEra() !== "modern") return;
+      this.#listening = client;
+      const ended = (): void => {
+        this.toolChanges += 1;
+        if (this.#listening === client) this.#listening = undefined;
+      };
+      const listen = client.listen({ toolsListChanged: true });
+      listen.then(({ closed }) => closed.then(ended)).catch(() => undefined);
+    }, true);
     const read: Array<Tool | LeftOutTool> = [];
     const cursors = new Set<string>();
     const end = monotonicClock() + timeout;
     let cursor: string | undefined;
     do {
       try {
-        const page = await this.#read("tools/list", cursor === undefined ? {} : { cursor }, { timeout });
+        const page = await this.ask("tools/list", cursor === undefined ? {} : { cursor }, { timeout });
         read.push(...[page["tools"] ?? []].flat().map(readTool));
         const next = page["nextCursor"];
         cursor = typeof next === "string" && next !== "" && !cursors.has(next) ? next : undefined;
@@ -159,22 +174,15 @@ export class McpConnection {
     return this.#guarded(async (client) => client.getServerCapabilities()?.[capability] !== undefined, true);
   }
 
-  /** Requests resources, prompts or a task. Returns the server's answer without secrets. */
-  ask(
-    method: string,
-    params: Record<string, unknown>,
-    signal: AbortSignal,
-  ): Promise<Record<string, unknown>> {
-    return this.#read(method, params, { signal, timeout: this.config.timeout * 1000 });
-  }
-
-  async #read(
+  /** Requests lists, resources, prompts or a task. Returns the server's answer without secrets. */
+  async ask(
     method: string,
     params: Record<string, unknown>,
     options: RequestOptions,
   ): Promise<Record<string, unknown>> {
+    const timed = { timeout: this.config.timeout * 1000, ...options };
     const request = { method, params };
-    const answer = await this.#guarded((client) => client.request(request, ANY_RESULT, options), true);
+    const answer = await this.#guarded((client) => client.request(request, ANY_RESULT, timed), true);
     return rawAnswer(answer as Result); // `ANY_RESULT` does not declare it
   }
 
@@ -184,12 +192,12 @@ export class McpConnection {
    * or that of a connection that broke.
    */
   async call(
-    { name, inputSchema }: Tool,
+    { name, inputSchema, execution }: Tool,
     args: Record<string, unknown>,
     signal: AbortSignal,
-    { isRepeatable = false, hold, lose, continuation }: CallOptions = {},
+    { isRepeatable = false, hold, lose, continuation, task }: CallOptions = {},
   ): Promise<ReadResult | InputRequired | TheirTask | { unsent: string }> {
-    let isSent = false;
+    let [isSent, isTask] = [false, false];
     const time = callTimer(this.config.timeout * 1000, signal);
     const atWork = { hold, lose, time, count: questionCounter() };
     const options = {
@@ -204,12 +212,19 @@ export class McpConnection {
     try {
       const answer: unknown = await this.#guarded((client) => {
         isSent = true;
-        const params = { name, arguments: args, ...continuation };
-        return heardCall.run(atWork, () => client.callTool(params, options));
+        // The answer to a call of revision 2026-07-28 may be a task without asking for one.
+        isTask =
+          execution !== undefined &&
+          client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined;
+        const params = { name, arguments: args, ...continuation, ...(isTask ? { task: {} } : {}) };
+        const request = { method: "tasks/result", params: { taskId: task?.taskId } };
+        return heardCall.run(atWork, () =>
+          task ? client.request(request, ANY_RESULT, options) : client.callTool(params, options),
+        );
       }, isRepeatable);
       if (Reflect.get(Object(answer), "resultType") === "input_required") return answer as InputRequired;
       const raw = rawAnswer(answer as Result); // the package's own type
-      return readTask(raw) ?? readResult(raw);
+      return readTask(raw, isTask) ?? readResult(raw);
     } catch (error) {
       if (time.signal.reason instanceof TooManyQuestions) throw time.signal.reason;
       const refused = refusedUntilOpened(error);
@@ -227,11 +242,11 @@ export class McpConnection {
    * Passes a server's question during a call to a person. Servers of that generation do not name the call: over
    * HTTP its stream does, else it is one of those at work, if these are of one run.
    */
-  async #elicit(params: unknown): Promise<ElicitResult> {
+  async #elicit(params: Pick<Result, "_meta">): Promise<ElicitResult> {
     const own = heardCall.getStore();
     const calls = own && this.#atWork.has(own) ? [own] : [...this.#atWork];
     const [first] = calls;
-    const question = parseElicitation(this.name, params);
+    const question = parseElicitation(this.name, rawAnswer(params));
     if (!question || !first?.hold || calls.some(({ hold }) => hold?.run !== first.hold?.run)) {
       const why = question ? "it may be of another run" : "no form can show it";
       this.#options.log.warn("mcp_question_refused", { server: this.name, why });

@@ -7,7 +7,7 @@ import type {
 import { defined } from "../../core/defined.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
+import { isRecord, parsedJson } from "../../core/unknown.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
 import { Redactor } from "./redactor.ts";
 
@@ -169,3 +169,39 @@ function isRefusal(error: unknown): boolean {
   const refusals = ["invalid_grant", "invalid_client", "unauthorized_client", "access_denied"];
   return error instanceof LoginProblem || refusals.includes(codeOf(error) ?? "");
 }
+
+/** The `fetch` with which authorization servers are asked. */
+export type AuthorizationFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** An issuer without a slash at its end: servers write it with one in one place, and without it in another. */
+export const issuerName = (issuer: string): string => issuer.replace(/\/$/, "");
+
+/** `fetch` whose answers the package takes: it refuses a log-in for one null. */
+export const readingAnyAnswer =
+  (fetch: AuthorizationFetch): AuthorizationFetch =>
+  async (url, init) => {
+    const answer = await fetch(url, init);
+    if (!answer.ok) return answer;
+    const { status, statusText, headers } = answer;
+    const text = await answer.text();
+    // GitHub answers with a form unless it is asked for JSON.
+    const given =
+      parsedJson(text) ??
+      (text.startsWith("access_token=") || text.includes("&access_token=")
+        ? Object.fromEntries(new URLSearchParams(text))
+        : undefined);
+    if (!isRecord(given)) return new Response(text === "" ? null : text, { status, statusText, headers });
+    const { scope, issuer, client_id_issued_at: issued, ...others } = given;
+    const said = Object.entries(others).filter(([, value]) => value !== null && value !== "");
+    const strict = {
+      // Members that an answer may leave out, by a member that its kind always has.
+      ...("access_token" in given ? { token_type: "Bearer" } : {}),
+      ...("client_id" in given ? { redirect_uris: [] } : {}),
+      ...("authorization_endpoint" in given ? { response_types_supported: ["code"] } : {}),
+      ...Object.fromEntries(said),
+      ...(typeof issuer === "string" ? { issuer: issuerName(issuer) } : {}),
+      ...(typeof issued === "number" ? { client_id_issued_at: issued } : {}),
+      ...(Array.isArray(scope) ? { scope: scope.join(" ") } : typeof scope === "string" ? { scope } : {}),
+    };
+    return new Response(JSON.stringify(strict), { status, statusText, headers });
+  };

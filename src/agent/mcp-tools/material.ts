@@ -130,7 +130,7 @@ async function readMaterial(
   try {
     if (typeof args[takes[0]] === "string" && args[takes[0]] !== "") {
       const params = defined(Object.fromEntries(takes.map((name) => [name, args[name]])));
-      const answer = await connection.ask(method, params, signal);
+      const answer = await connection.ask(method, params, { signal });
       return modelResult(readResult({ content: kind.content(answer) }));
     }
     const page = typeof args["cursor"] === "string" ? { cursor: args["cursor"] } : {};
@@ -156,7 +156,7 @@ async function listPage(
   const asked = page.cursor === undefined ? lists : lists.slice(0, 1);
   const pages = await Promise.all(
     asked.map(async ({ method, field, line }) => {
-      const answer = await connection.ask(method, { ...page }, signal).catch((error: unknown) => {
+      const answer = await connection.ask(method, { ...page }, { signal }).catch((error: unknown) => {
         if (method === lists[0]?.method) throw error;
         return recordOf(undefined);
       });

@@ -1,18 +1,13 @@
 /** Waits for a call that another MCP server carries out as a task: asks for its state until it ends. */
 import { setTimeout as wait } from "node:timers/promises";
-import { isParked } from "../../core/errors.ts";
+import { codeOf, isParked } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
-import type { ToolContext } from "../../tools/tool.ts";
+import type { ToolContext, ToolResult } from "../../tools/tool.ts";
 import { type ReadResult, type TheirTask, readResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { type InputRequired, answerInputRequests } from "./elicitation.ts";
-
-export function keptTask(handle: unknown): TheirTask | undefined {
-  const { taskId } = recordOf(handle);
-  return typeof taskId === "string" ? { taskId } : undefined;
-}
 
 /** Time between two looks, in ms: the server's interval within these limits. */
 const INTERVAL = { least: 250, usual: 2000, most: 60_000 };
@@ -22,15 +17,17 @@ const MOST_FAILURES = 12;
  * Waits until the task has ended, also while the server cannot be reached for a while. A question of the task is asked
  * as one of the call is. The task is cancelled with the run.
  *
+ * @param older requests the result, if the task is one of 2025-11-25; its server asks its questions during the request.
  * @throws the error of the server, or of the connection.
  */
 export async function resultOfTask(
   connection: McpConnection,
-  { taskId }: TheirTask,
+  { taskId, isOlder }: TheirTask,
   { signal, ask: askPerson }: Pick<ToolContext, "signal" | "ask">,
-): Promise<ReadResult> {
+  older: () => Promise<ToolResult | InputRequired | TheirTask>,
+): Promise<ReadResult | ToolResult> {
   const ask = (method: string, params: object = {}, until = signal): Promise<Record<string, unknown>> =>
-    connection.ask(method, { taskId, ...params }, until);
+    connection.ask(method, { taskId, ...params }, { signal: until });
   /** Asks again while the server cannot be reached. */
   const insist = async (method: string, params?: object): Promise<Record<string, unknown>> => {
     for (let failures = 1; ; failures += 1) {
@@ -48,7 +45,15 @@ export async function resultOfTask(
   try {
     for (;;) {
       const state = await insist("tasks/get");
-      const ended = readTaskEnd(state);
+      const isReady = isOlder && ["input_required", "completed", "failed"].includes(String(state["status"]));
+      const answer = isReady
+        ? await older().catch((error: unknown) => {
+            // The person may not have answered in time; the task still waits.
+            if (codeOf(error) !== "REQUEST_TIMEOUT") throw error;
+          })
+        : undefined;
+      if (answer && "content" in answer) return answer;
+      const ended = !isReady && readTaskEnd(state);
       if (ended) return ended;
       // A server may still show a question when it has the answer: nobody is asked the same question twice.
       const all = state.status === "input_required" ? Object.entries(recordOf(state.inputRequests)) : [];
@@ -60,7 +65,7 @@ export async function resultOfTask(
         await insist("tasks/update", { inputResponses });
         for (const request of Object.entries(inputRequests)) answered.add(JSON.stringify(request));
       }
-      const wanted = Number(state["pollIntervalMs"] ?? INTERVAL.usual);
+      const wanted = Number(state["pollIntervalMs"] ?? state["pollInterval"] ?? INTERVAL.usual);
       const usual = Number.isFinite(wanted) ? wanted : INTERVAL.usual;
       const interval = Math.max(INTERVAL.least, Math.min(usual, INTERVAL.most));
       await wait(isAsked ? INTERVAL.least : interval, undefined, { signal });
@@ -73,12 +78,8 @@ export async function resultOfTask(
 }
 
 /** The result of a task that has ended. One that was not carried out has an error, as a call has. */
-function readTaskEnd({
-  status,
-  result,
-  error,
-  statusMessage,
-}: Readonly<Record<string, unknown>>): ReadResult | undefined {
+function readTaskEnd(state: Readonly<Record<string, unknown>>): ReadResult | undefined {
+  const { status, result, error, statusMessage } = state;
   if (status === "completed") return readResult(recordOf(result));
   if (status !== "failed" && status !== "cancelled") return undefined;
   const said = recordOf(error)["message"] ?? statusMessage;

@@ -11,8 +11,9 @@ import { offeredFunction } from "../calls/offered-call.ts";
 import type { AgentTool, CallScope } from "../contracts/middleware.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult, TheirTask } from "./answers.ts";
-import type { McpConnection } from "./connection.ts";
-import { keptTask, resultOfTask } from "./their-task.ts";
+import type { CallOptions, McpConnection } from "./connection.ts";
+import { McpUnavailableError } from "./failure-reasons.ts";
+import { resultOfTask } from "./their-task.ts";
 import { type Continuation, type InputRequired, answerInputRequests } from "./elicitation.ts";
 import type { SchemaCheck } from "./schema-checks.ts";
 
@@ -88,7 +89,7 @@ async function callServerTool(
   const { context, isPause } = scope;
   const { connection } = options;
   // The task may have begun before this process.
-  let task = keptTask(context.handle);
+  let task = context.handle as TheirTask | undefined; // kept below
   const failure = (error: unknown): ToolResult => {
     context.signal.throwIfAborted();
     if (isPause(error)) throw error;
@@ -97,7 +98,7 @@ async function callServerTool(
   let continuation: Continuation | undefined;
   for (let round = 0; !task && round < 16; round += 1) {
     try {
-      const answer = await attempt(options, args, scope, continuation);
+      const answer = await attempt(options, args, scope, { continuation });
       if ("content" in answer) return answer;
       if ("taskId" in answer) {
         await context.keep?.((task = answer));
@@ -114,8 +115,8 @@ async function callServerTool(
   }
   return task === undefined
     ? toolError(`The MCP server ${connection.name} asked again and again, so the call was given up.`)
-    : resultOfTask(connection, task, context).then(
-        (answer) => modelResult(answer, noteOn(answer, options)),
+    : resultOfTask(connection, task, context, () => attempt(options, {}, scope, { task })).then(
+        (answer) => ("blocks" in answer ? modelResult(answer, noteOn(answer, options)) : answer),
         failure,
       );
 }
@@ -133,7 +134,7 @@ async function attempt(
   options: McpToolOptions,
   args: Record<string, unknown>,
   { context: { signal, hold }, step }: CallScope,
-  continuation: Continuation | undefined,
+  more: Pick<CallOptions, "continuation" | "task">,
 ): Promise<ToolResult | InputRequired | TheirTask> {
   const { connection, tool } = options;
   let lost: string | undefined;
@@ -141,10 +142,11 @@ async function attempt(
     lost = `The MCP server ${connection.name} asked a question during ${options.name}. Nobody was asked, because ${why}; the server was told that it is cancelled.`;
     step.tell({ kind: "warning", message: lost });
   };
-  const own = { isRepeatable: isRepeatable(tool), hold, lose, continuation };
+  const own = { isRepeatable: more.task !== undefined || isRepeatable(tool), hold, lose, ...more };
   const answer = await connection.call(tool, args, signal, own);
   if ("blocks" in answer) return modelResult(answer, lost ?? noteOn(answer, options));
   if (!("unsent" in answer)) return answer;
+  if (more.task) throw new McpUnavailableError(answer.unsent);
   return toolError(
     `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
   );

@@ -94,7 +94,9 @@ export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBack
   const sentences = [
     `\`execute\` runs commands${facts.length > 0 ? ` ${facts.join(", ")}` : ""}.`,
     ...(paths === "real"
-      ? ["They start in the working directory of the file tools."]
+      ? [
+          `They start ${directory === undefined ? "" : `in \`${displayName(directory)}\`, `}where relative paths of the file tools begin.`,
+        ]
       : [describeDirectory(folder, directory)]),
     ...(folder === "/"
       ? []

@@ -222,7 +222,8 @@ export function exchangeCompletions<Model extends object>(
 
 /** Connects an Anthropic model to its exchange. */
 export function exchangeMessages<Model extends object>(model: Model, exchange: Exchange): Model {
-  const messages = model as Model & { createStreamWithRetry: Send }; // LangChain's class has it
+  const messages = model as Model & { createStreamWithRetry: Send }; // LangChain's class has it, that of a test may not
+  if (typeof messages.createStreamWithRetry !== "function") return model;
   const open = messages.createStreamWithRetry.bind(messages);
   messages.createStreamWithRetry = async (request, ...more) => {
     const stream = await exchange.send(request, "messages", (sent) => open(sent, ...more));
@@ -233,8 +234,16 @@ export function exchangeMessages<Model extends object>(model: Model, exchange: E
 }
 
 /** A model of OpenAI's two APIs. Copies of it are made from its fields. */
-export async function openAiModel(fields: Record<string, unknown>, exchange: Exchange, origin: string) {
-  const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = await import("@langchain/openai");
+export async function openAiModel(
+  fields: Record<string, unknown>,
+  exchange: Exchange,
+  origin: string,
+): Promise<BaseChatModel> {
+  const loaded = await import("@langchain/openai");
+  // Tests of a program may replace the package by one with this class only.
+  if (!["ChatOpenAICompletions", "ChatOpenAIResponses"].every((name) => name in loaded))
+    return new loaded.ChatOpenAI(fields);
+  const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = loaded;
   const responses = new ChatOpenAIResponses(fields);
   const asking = responses as unknown as Completions; // LangChain's class has it
   const send = asking.completionWithRetry.bind(responses);

@@ -4,6 +4,7 @@ import { looseJson } from "../../core/loose-json.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { mendName } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls } from "./structured-answer.ts";
+import table from "./text-forms.json" with { type: "json" };
 
 export interface TextReply {
   /** The text without markup and thoughts. */
@@ -21,78 +22,18 @@ export interface TextReply {
  * Forms of calls. The first group of an opening is the name of the tool, if it has one. The inside is JSON, JSON or
  * tagged parameters after that name, Python, or text between marks.
  */
-const FORMS: ReadonlyArray<
-  readonly [
-    models: string,
-    opening: RegExp,
-    inside: "json" | "arguments" | "python" | "marked",
-    closing: RegExp,
-  ]
-> = [
-  ["Hermes, Qwen, Granite 4", /<tool_call>\s*(?=[[{])/y, "json", /<\/tool_call>/y],
-  ["Granite 3, Phi 4", /<\|tool_call\|>\s*(?=[[{])/y, "json", /<\|\/tool_call\|>/y],
-  ["Llama 3", /<\|python_tag\|>\s*(?=[[{])/y, "json", /<\|eom_id\|>/y],
-  ["Mistral to v7", /\[TOOL_CALLS\]\s*(?=[[{])/y, "json", /<\/s>/y],
-  ["Mistral from v11", /\[TOOL_CALLS\]\s*([\w.-]+)(?:\[CALL_ID\]\w*)?\[ARGS\]/y, "arguments", /<\/s>/y],
-  ["Command", /<\|START_ACTION\|>\s*(?=[[{])/y, "json", /<\|END_ACTION\|>/y],
-  [
-    "DeepSeek V3",
-    /<[｜|]tool▁call▁begin[｜|]>function<[｜|]tool▁sep[｜|]>([\w.-]+)/y,
-    "arguments",
-    /<[｜|]tool▁call▁end[｜|]>/y,
-  ],
-  [
-    "DeepSeek V3.1",
-    /<[｜|]tool▁call▁begin[｜|]>([\w.-]+)<[｜|]tool▁sep[｜|]>/y,
-    "arguments",
-    /<[｜|]tool▁call▁end[｜|]>/y,
-  ],
-  [
-    "Kimi K2",
-    /<\|tool_call_begin\|>\s*([\w.:-]+)\s*<\|tool_call_argument_begin\|>/y,
-    "arguments",
-    /<\|tool_call_end\|>/y,
-  ],
-  [
-    "gpt-oss",
-    /(?:<\|start\|>assistant)?(?:<\|channel\|>\w{1,20})?\s?to=functions\.([\w.-]{1,128})(?:<\|channel\|>\w{1,20})?\s?(?:<\|constrain\|>)?\w{0,20}\s?<\|message\|>/y,
-    "arguments",
-    /<\|call\|>/y,
-  ],
-  ["Qwen3-Coder, Nemotron, Llama", /<function(?:=|\sname=)"?([\w.-]+)"?\s?>?/y, "arguments", /<\/function>/y],
-  [
-    "Claude, MiniMax M2, DeepSeek from V3.2",
-    /<(?:antml:|[｜|]DSML[｜|])?invoke\sname="([\w.-]+)"\s?>/y,
-    "arguments",
-    /<\/(?:antml:|[｜|]DSML[｜|])?invoke>/y,
-  ],
-  ["GLM from 4.5", /<tool_call>\s*([\w.-]+)\s*(?=<arg_key>|<\/tool_call>)/y, "arguments", /<\/tool_call>/y],
-  ["Gemma 3", /```tool_code[ \t]*\n/y, "python", /```/y],
-  ["LFM2", /<\|tool_call_start\|>/y, "python", /<\|tool_call_end\|>/y],
-  ["OLMo 3", /<function_calls>\s*(?=[\w.-]+\()/y, "python", /<\/function_calls>/y],
-  [
-    "Gemma 4, FunctionGemma",
-    /(?:<\|tool_call>|<start_function_call>)\s*call:([\w.-]+)\s*(?=\{)/y,
-    "marked",
-    /<tool_call\|>|<end_function_call>/y,
-  ],
-];
+const FORMS = table.forms.map(({ opening, inside, closing }) => ({
+  opening: new RegExp(opening, "y"),
+  inside: inside as "json" | "arguments" | "python" | "marked", // the words of the table
+  closing: new RegExp(closing, "y"),
+}));
 
 /** Parts of Python's literals that JSON writes in another way, and strings. */
 const PYTHON =
   /"""((?:[^"\\]|\\[^]|"(?!""))*)"""|"[^"\\]*(?:\\[^][^"\\]*)*"?|'([^'\\]*(?:\\[^][^'\\]*)*)'?|[()[\]{}]|\b(?:True|False|None)\b|\b([A-Za-z_]\w*)\s?=/g;
 
 /** Tags around thoughts. */
-const THOUGHT_TAGS: Readonly<Record<string, string>> = {
-  "<think>": "</think>",
-  "<thinking>": "</thinking>",
-  "<thought>": "</thought>",
-  "<seed:think>": "</seed:think>",
-  "[THINK]": "[/THINK]",
-  "<|START_THINKING|>": "<|END_THINKING|>",
-  "<|channel>thought": "<channel|>",
-  "<|channel|>analysis<|message|>": "<|end|>",
-};
+const THOUGHT_TAGS: Readonly<Record<string, string>> = table.thoughts;
 
 /** Finds code, quotations, JSON that may be a call, and characters that may begin a tag. */
 const SCAN =
@@ -286,7 +227,7 @@ class Markup {
 
   /** Reads the call that begins here. Returns undefined if none does, false if it is none of an offered tool. */
   readForm(): boolean | undefined {
-    for (const [, opening, inside, closing] of FORMS) {
+    for (const { opening, inside, closing } of FORMS) {
       const found = this.skip(opening);
       if (found === null) continue;
       const isRead = this[inside](found[1] ?? "", closing);

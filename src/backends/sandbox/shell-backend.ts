@@ -292,7 +292,11 @@ export class LocalShellBackend extends ShellBackend {
       ...options,
       name: "local",
       isolation: "none",
-      facts: { network: true, ...readableTops(readOnly) },
+      facts: {
+        network: true,
+        ...(options.virtualMode === true ? {} : { directory: rootDir }),
+        ...readableTops(readOnly),
+      },
       launch: (command, { cwd, env: added, keepPrograms: keepsPrograms = false }) => {
         const isVirtual = options.virtualMode === true;
         const given = cwd ?? (isVirtual ? "/" : rootDir);

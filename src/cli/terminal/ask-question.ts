@@ -100,7 +100,10 @@ function moreText(question: Question): string[] {
 /** The fields as lines, with the names that `--field` takes. */
 export const fieldLines = (question: Question, style: BodyStyle): string[] =>
   (fieldsOf(question) ?? []).flatMap((field) =>
-    wrapped(`  ${displayName(field.name)}: ${displayText(wanted(field))}${optional(field)}`, style),
+    wrapped(
+      `  ${displayName(field.name)}: ${displayText(wanted(field) + suggestion(field, "; suggested: "))}${optional(field)}`,
+      style,
+    ),
   );
 
 export function answeredLine(question: OpenQuestion): string {
@@ -112,6 +115,11 @@ export function answeredLine(question: OpenQuestion): string {
 }
 
 const optional = ({ required }: Field): string => (required ? "" : " (optional)");
+
+const suggestion = ({ suggested }: Field, before: string): string => {
+  const shown = typeof suggested === "boolean" ? (suggested ? "y" : "n") : [suggested].flat().join(", ");
+  return suggested === undefined ? "" : before + oneLine(shown, MAX.name);
+};
 
 /** The person typed that they do not answer. */
 class Declined {
@@ -168,7 +176,10 @@ async function askField(field: Field, isOnly: boolean, asker: Asker, read: Read)
   const { colors } = asker;
   const style = { width: asker.size().columns };
   const isPlain = isOnly && field.type === "text" && field.title === undefined;
-  const title = displayName(oneLine(field.title ?? field.name, MAX.name)) + (field.required ? "" : SKIPS);
+  const { suggested, required } = field;
+  const taken = displayText(suggestion(field, " (Enter: ")) + ")";
+  const skips = suggested !== undefined ? taken : required ? "" : SKIPS;
+  const title = displayName(oneLine(field.title ?? field.name, MAX.name)) + skips;
   const about = [
     ...(isPlain ? [] : ["", ...wrapped(title, style).map(colors.bold)]),
     ...(field.description === undefined
@@ -178,9 +189,11 @@ async function askField(field: Field, isOnly: boolean, asker: Asker, read: Read)
   ];
   if (about.length > 0) asker.print(about.join("\n"));
   for (;;) {
-    const typed = await read(`${promptFor(field)}${isPlain && !field.required ? SKIPS : ""} › `);
+    const typed = await read(`${promptFor(field)}${isPlain ? skips : ""} › `);
     if (typed instanceof Declined) return typed;
-    const value = field.type === "choice" ? parseChoice(field, typed) : typed;
+    const isTaken = typed === "" && suggested !== undefined;
+    const given = Array.isArray(suggested) ? suggested : String(suggested);
+    const value = isTaken ? given : field.type === "choice" ? parseChoice(field, typed) : typed;
     const problem = fieldProblem(field, value);
     if (problem === undefined) {
       const chosen = wrapped(`› ${displayText([value].flat().join(", "))}`, style).map(colors.dim);

@@ -229,10 +229,15 @@ function formProperties(field: Field, fields: readonly Field[], { lists }: Abili
   ]);
 }
 
-const fieldLabels = ({ title, name, description }: Field) => ({
-  title: oneLine(displayName(title ?? name), MAX.title),
-  ...defined({ description: description && oneLine(displayName(description), MAX.description) }),
-});
+/** Describes a suggested value: a client could send a default unread. */
+function fieldLabels(field: Field) {
+  const { title, name, description, suggested = [] } = field;
+  const isChoice = field.type === "choice";
+  const values = [suggested].flat().map((one) => (isChoice ? optionLabel(field, String(one)) : one));
+  const about = [description, values.length > 0 && `suggested: ${values.join(", ")}`];
+  const shown = oneLine(displayName(about.filter(Boolean).join("; ")), MAX.description) || undefined;
+  return { title: oneLine(displayName(title ?? name), MAX.title), ...defined({ description: shown }) };
+}
 
 const optionLabel = ({ options, labels }: Choice, option: string): string =>
   oneLine(displayName(labels?.[options.indexOf(option)] ?? option), MAX.title);

@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
@@ -69,6 +70,15 @@ describe("where commands run", () => {
     const [alone] = await promptsOf({ backend: shell });
     expect(alone).toContain("They start in the folder that file tools call `/`;");
     expect(alone).not.toContain("scratch files of `/` nor");
+  });
+
+  it("is told which folder relative paths and commands begin in, under a real root", async () => {
+    const rootDir = filesIn();
+    const shell = new LocalShellBackend({ rootDir, virtualMode: false });
+    onTestFinished(() => shell.close());
+    const [prompt] = await promptsOf({ backend: shell });
+    const start = `They start in \`${realpathSync(rootDir)}\`, where relative paths of the file tools begin.`;
+    expect(prompt).toContain(start);
   });
 
   it("is not told where there are none", async () => {

@@ -4,8 +4,9 @@ import { describe, expect, it, onTestFinished, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { readResult, readTool } from "../../../src/agent/mcp-tools/answers.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import { schemaChecks } from "../../../src/agent/mcp-tools/schema-checks.ts";
 import { modelResult } from "../../../src/agent/mcp-tools/tool.ts";
-import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
+import { reportMissingTools } from "../../../src/agent/mcp-tools/server-layers.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
 import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
@@ -283,4 +284,17 @@ it("a call that could not be sent was not made", async () => {
   expect((await toolMessages(agent))[0]?.text).toBe(
     "Error: The MCP server odd is not available: this server is shutting down. The call was not made.",
   );
+});
+
+const PAIR = [{ type: "number" }, { type: "string" }];
+
+/** Seen with servers of @modelcontextprotocol/server 2.4.0 and sdk 1.32.2, which write the same `z.tuple`. */
+test.each([
+  ["https://json-schema.org/draft/2020-12/schema", { prefixItems: PAIR, items: false }],
+  ["http://json-schema.org/draft-07/schema#", { items: PAIR, additionalItems: false }],
+])("a tuple is read in the draft that its schema names: %s", async ($schema, tuple) => {
+  const amount = { type: "array", ...tuple, minItems: 2, maxItems: 2 };
+  const problem = (await schemaChecks())({ $schema, type: "object", properties: { amount } });
+  expect(problem({ amount: [5, "EUR"] })).toBeUndefined();
+  expect(problem({ amount: [5, 5] })).toContain("amount/1 must be string");
 });

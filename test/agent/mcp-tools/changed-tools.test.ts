@@ -1,41 +1,26 @@
 /** Tools that a server unlocks while a run is at work: openai/codex#33266, bethington/ghidra-mcp#153, bifrost#6885. */
+import { type ServerResponse, createServer } from "node:http";
 import { MemorySaver } from "@langchain/langgraph";
+import { toNodeHandler } from "@modelcontextprotocol/node";
+import { McpServer, createMcpHandler } from "@modelcontextprotocol/server";
 import { expect, it, onTestFinished } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
-import { changedTools } from "../../../src/agent/mcp-tools/changed-tools.ts";
+import { changedTools } from "../../../src/agent/mcp-tools/server-layers.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { collect, paused, resumeAgentInput, toolMessages } from "../../support/run-agent.ts";
 import { scriptedSteps } from "../../support/scripted-model.ts";
-import { run } from "./connect-to.ts";
+import { addressOf } from "../../support/http-address.ts";
+import { at, run } from "./connect-to.ts";
+import { HUB } from "./hub-server.ts";
 
-/** Its call `enable` unlocks `issues`, which reads, and `close`, which does not; `lists` counts its lists. */
-const HUB = `
-  let open = false, lists = 0;
-  const out = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
-  const tool = (name, readOnlyHint) => ({ name, inputSchema: { type: "object" }, annotations: { readOnlyHint } });
-  const answer = ({ id, method, params }) => {
-    const say = (text) => out({ id, result: { content: [{ type: "text", text }] } });
-    if (method === "initialize") return out({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo: { name: "hub", version: "1" } } });
-    if (method === "tools/list") {
-      lists += 1;
-      return out({ id, result: { tools: [tool("enable", true), ...(open ? [tool("issues", true), tool("close", false)] : [])] } });
-    }
-    if (method !== "tools/call") return;
-    if (params.name !== "enable") return say(params.name + " after " + lists + " lists");
-    open = true;
-    for (let times = 0; times < 50; times += 1) out({ method: "notifications/tools/list_changed" });
-    say("enabled");
-  };
-  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));
-`;
+const HUB_PROCESS = {
+  ...run({ command: process.execPath, args: ["-e", HUB] }),
+  approve: "writes",
+} as McpServerConfig;
 
-async function hubAgent(...calls: string[]) {
-  const config = {
-    ...run({ command: process.execPath, args: ["-e", HUB] }),
-    approve: "writes",
-  } as McpServerConfig;
+async function hubAgent(calls: string[], config = HUB_PROCESS) {
   const mcp = openMcpTools(
     { hub: config },
     { env: { PATH: process.env["PATH"] }, version: "0", log: silentLogger },
@@ -44,12 +29,12 @@ async function hubAgent(...calls: string[]) {
   const { tools } = await mcp.forAgent();
   const replies = calls.map((name) => ({ toolCalls: [{ name: `hub__${name}`, args: {} }] }));
   const model = scriptedSteps([...replies, { text: "end" }]);
-  const middleware = [changedTools(mcp)];
+  const middleware = [changedTools(mcp)()];
   return { model, agent: buildAgent({ model, tools, middleware, checkpointer: new MemorySaver() }) };
 }
 
 it("are offered and work in the same run, and the server is asked once a turn for all that it said", async () => {
-  const { agent, model } = await hubAgent("enable", "issues", "issues");
+  const { agent, model } = await hubAgent(["enable", "issues", "issues"]);
   await collect(agent, { kind: "task", task: "go" });
   const texts = (await toolMessages(agent)).map(({ text }) => text);
   expect(texts).toEqual(["enabled", "issues after 2 lists", "issues after 2 lists"]);
@@ -59,7 +44,7 @@ it("are offered and work in the same run, and the server is asked once a turn fo
 });
 
 it("are approved by a person like tools that were there from the beginning", async () => {
-  const { agent } = await hubAgent("enable", "close");
+  const { agent } = await hubAgent(["enable", "close"]);
   const [request] = paused(await collect(agent, { kind: "task", task: "go" }));
   expect(request?.request.actionRequests).toMatchObject([{ name: "hub__close" }]);
   expect((await toolMessages(agent)).map(({ text }) => text)).not.toContain(
@@ -70,7 +55,47 @@ it("are approved by a person like tools that were there from the beginning", asy
 });
 
 it("a call of a tool that was never unlocked names those that there are", async () => {
-  const { agent } = await hubAgent("issues");
+  const { agent } = await hubAgent(["issues"]);
   await collect(agent, { kind: "task", task: "go" });
   expect((await toolMessages(agent))[0]?.text).toContain("hub__issues is not a valid tool");
+});
+
+/** Speaks 2026-07-28: tells only those who listen. `streams` are their open streams. */
+async function listeningHub() {
+  let open = false;
+  const streams = new Set<ServerResponse>();
+  const handler = createMcpHandler(() => {
+    const capabilities = { tools: { listChanged: true } };
+    const server = new McpServer({ name: "hub", version: "1" }, { capabilities });
+    for (const name of ["enable", ...(open ? ["issues"] : [])])
+      server.registerTool(name, {}, () => ({ content: [{ type: "text", text: name }] }));
+    return server;
+  });
+  const handle = toNodeHandler(handler);
+  const server = createServer((request, response) => {
+    if (request.headers["mcp-method"] === "subscriptions/listen")
+      streams.add(response.once("close", () => streams.delete(response)));
+    void handle(request, response);
+  });
+  const unlock = () => {
+    open = true;
+    handler.notify.toolsChanged();
+  };
+  return { url: `${await addressOf(server)}/mcp`, streams, unlock };
+}
+
+it("a server of 2026-07-28 is listened to, also after it ended the stream", async () => {
+  const { url, streams, unlock } = await listeningHub();
+  const mcp = openMcpTools({ hub: at(url) }, { env: {}, version: "0", log: silentLogger });
+  onTestFinished(() => mcp.close());
+  const names = async () => (await mcp.forAgent()).tools.map(({ name }) => name);
+  expect(await names()).toEqual(["hub__enable"]);
+  await expect.poll(() => streams.size).toBe(1);
+  await expect.poll(() => (unlock(), mcp.changes())).toBeGreaterThan(0);
+  expect(await names()).toEqual(["hub__enable", "hub__issues"]);
+  const before = mcp.changes();
+  for (const stream of streams) stream.destroy();
+  await expect.poll(() => mcp.changes()).toBeGreaterThan(before);
+  await names();
+  await expect.poll(() => streams.size).toBe(1);
 });

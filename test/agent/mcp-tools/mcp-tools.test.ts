@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
-import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
+import { reportMissingTools } from "../../../src/agent/mcp-tools/server-layers.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { processesWith } from "../../support/harness-process.ts";

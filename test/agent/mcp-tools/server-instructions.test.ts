@@ -2,7 +2,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { expect, it, onTestFinished } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
-import { serverInstructions } from "../../../src/agent/mcp-tools/server-instructions.ts";
+import { serverInstructions } from "../../../src/agent/mcp-tools/server-layers.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { collect } from "../../support/run-agent.ts";
 import { callingOnce } from "../../support/scripted-model.ts";

@@ -17,6 +17,8 @@ import {
 import { openHttp } from "../../support/harness-http.ts";
 import { type Handler, json, refuse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 import { approvalRuns, depsFor } from "../../server/support.ts";
+import { programOf } from "../../support/bundled.ts";
+import { run } from "./connect-to.ts";
 
 const config = (url: string): McpServerConfig => ({ url, headers: {}, approve: "none", timeout: 20 });
 
@@ -162,4 +164,98 @@ test("an answer that does not arrive is sent again", async () => {
   const { id } = await startRun(service, "go");
   expect((await reach(service, id, "completed")).run.answer).toBe("fine");
   expect(server.times("tasks/update")).toBe(2);
+});
+
+/** A server of revision 2025-11-25 with a tool that is refused unless a call asks for a task. */
+const OLDER = `
+import { InMemoryTaskMessageQueue, InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+const [how] = process.argv.slice(2);
+const taskStore = new InMemoryTaskStore();
+const capabilities = { tasks: { requests: { tools: { call: {} } }, cancel: {} } };
+const server = new McpServer({ name: "older", version: "1" }, { capabilities, taskStore, taskMessageQueue: new InMemoryTaskMessageQueue() });
+const seat = { message: "Which seat?", requestedSchema: { type: "object", properties: { seat: { type: "string" } } } };
+const work = async (taskId) => {
+  if (how === "fails") return taskStore.storeTaskResult(taskId, "failed", { isError: true, content: [{ type: "text", text: "no tea" }] });
+  const relatedTask = { taskId };
+  if (how === "asks") await taskStore.updateTaskStatus(taskId, "input_required");
+  const text = how === "asks" ? JSON.stringify((await server.server.elicitInput(seat, { relatedTask })).content) : "brewed";
+  await taskStore.storeTaskResult(taskId, "completed", { content: [{ type: "text", text }] });
+};
+server.experimental.tasks.registerToolTask("brew", { description: "Brews.", inputSchema: {}, execution: { taskSupport: "required" } }, {
+  createTask: async (_args, extra) => {
+    const task = await extra.taskStore.createTask({ ttl: 60_000, pollInterval: 250 });
+    setTimeout(() => work(task.taskId), 100);
+    return { task };
+  },
+  getTask: (_args, extra) => extra.taskStore.getTask(extra.taskId),
+  getTaskResult: (_args, extra) => extra.taskStore.getTaskResult(extra.taskId),
+});
+await server.connect(new StdioServerTransport());
+`;
+
+async function brewing(how: string) {
+  const program = { command: process.execPath, args: [await programOf(OLDER), how] };
+  const mcp = openMcpTools(
+    { far: run(program) },
+    { env: { PATH: process.env["PATH"] }, version: "0", log: silentLogger },
+  );
+  onTestFinished(() => mcp.close());
+  const { tools } = await mcp.forAgent();
+  const { service } = openServer(databaseFile(), {
+    model: calling({ name: "far__brew", args: {} }),
+    tools,
+  });
+  return { service, ...(await startRun(service, "go")) };
+}
+
+test.each([
+  ["works", /^brewed$/],
+  ["fails", /no tea/],
+])("a tool of 2025-11-25 that only runs as a task is called as one: %s", async (how, said) => {
+  const { service, id } = await brewing(how);
+  expect((await reach(service, id, "completed")).run.answer).toMatch(said);
+});
+
+test("a task of 2025-11-25 is waited for after a kill, and not begun again", async () => {
+  let status = "working";
+  const server = await sloppyHttp(({ message: { id, method }, response }) => {
+    const results: Record<string, object> = {
+      initialize: {
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } },
+        serverInfo: { name: "older", version: "1" },
+      },
+      "tools/list": {
+        tools: [{ name: "a", inputSchema: { type: "object" }, execution: { taskSupport: "required" } }],
+      },
+      "tools/call": { task: { taskId: "t1", status, pollInterval: 250 } },
+      "tasks/get": { taskId: "t1", status, pollInterval: 250 },
+      "tasks/result": { content: [{ type: "text", text: "fine" }] },
+    };
+    const result = results[method ?? ""];
+    return result && json(response, { jsonrpc: "2.0", id, result });
+  });
+  const times = (wanted: string) => server.seen.filter((method) => method === wanted).length;
+  const file = databaseFile();
+  const first = await caller(server.url, file, { name: "a", args: {} });
+  const { id } = await startRun(first.service, "go");
+  await expect.poll(() => times("tasks/get"), { timeout: 20_000 }).toBeGreaterThan(1);
+  first.kill();
+  server.seen.length = 0;
+  const second = await caller(server.url, file, { name: "a", args: {} });
+  status = "completed";
+  expect((await reach(second.service, id, "completed")).run.answer).toBe("fine");
+  expect(times("tools/call")).toBe(0);
+  expect(times("tasks/result")).toBeGreaterThan(0);
+});
+
+test("a task of 2025-11-25 asks the person for whom it works", async () => {
+  const { service, id } = await brewing("asks");
+  const [question] = (await reach(service, id, "input_required")).requests.filter(isQuestion);
+  expect(question).toMatchObject({ kind: "elicitation", message: "Which seat?" });
+  const answer = { type: "fields", values: { seat: "window" } } as const;
+  await mine(service).requests.answer(id, { requestId: question?.id ?? "", answer }, "test");
+  expect((await reach(service, id, "completed")).run.answer).toBe('{"seat":"window"}');
 });

@@ -1,7 +1,10 @@
 // @module-tag python3
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { displayWidth } from "../../../src/cli/terminal/text.ts";
 import { type WireReply } from "../../support/wire-server.ts";
+import { filesIn } from "../../support/files-in.ts";
 import { play } from "./scene.ts";
 
 const asks = (args: object): WireReply => ({ toolCalls: [{ name: "ask_user", args: { ...args } }] });
@@ -126,4 +129,44 @@ test("in a pipe the run stops and says how to answer", async () => {
   );
   const twice = await terminal.home.bin("runs", "answer", "last", "--decline");
   expect(twice.stderr).toContain("has nothing waiting for approval or an answer");
+});
+
+/** Asks for a seat, and answers with the person's answer. */
+const AIRLINE = `
+  const out = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+  const seat = { type: "string", enum: ["w", "a"], enumNames: ["Window", "Aisle"], default: "a", examples: ["w"] };
+  const requestedSchema = { type: "object", properties: { seat, bags: { type: "integer", default: 2 } }, required: ["seat"] };
+  let call;
+  const answer = ({ id, method, result }) => {
+    if (method === "initialize") return out({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "a", version: "1" } } });
+    if (method === "tools/list") return out({ id, result: { tools: [{ name: "book", inputSchema: { type: "object" } }] } });
+    if (id === "q") return out({ id: call, result: { content: [{ type: "text", text: JSON.stringify(result.content) }] } });
+    if (method !== "tools/call") return id === undefined ? undefined : out({ id, error: { code: -32601, message: "?" } });
+    call = id;
+    out({ id: "q", method: "elicitation/create", params: { message: "Which seat?", requestedSchema } });
+  };
+  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));
+`;
+
+test("Enter takes the value that another server suggests", async () => {
+  const config = join(filesIn(), "config.json");
+  const airline = { command: process.execPath, args: ["-e", AIRLINE], approve: "none" };
+  writeFileSync(config, JSON.stringify({ mcpServers: { airline } }));
+  const terminal = await play({
+    columns: 100,
+    rows: 40,
+    args: ["run", "Fly"],
+    main: [{ toolCalls: [{ name: "airline__book", args: {} }] }, { text: "Booked." }],
+    env: { DEEPAGENT_CONFIG: config },
+  });
+  const shown = await terminal.until(/Number ›/);
+  expect(shown).toMatch(/seat \(Enter: a\)\s+examples: w\s+1 {2}Window\s+2 {2}Aisle/);
+  terminal.type("\r");
+  await terminal.until(/bags \(Enter: 2\)[^]*number ›/);
+  terminal.type("\r");
+  await terminal.until(/Booked\./);
+  expect(JSON.stringify(terminal.model.requests.at(-1))).toContain(String.raw`{\"seat\":\"a\",\"bags\":2}`);
+  await terminal.until(/Next task/);
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
 });

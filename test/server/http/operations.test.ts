@@ -28,7 +28,7 @@ test("refused tokens and missing scopes are logged with address and principal, a
   await send(url, { body: JSON.stringify(call), headers: bearer("runs-only") });
   const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   const address = "127.0.0.1";
-  expect(logged.map(({ time, level, ...rest }) => rest)).toEqual([
+  expect(logged.map(({ time: _time, level: _level, ...rest }) => rest)).toEqual([
     ...Array.from({ length: 3 }, () => ({ event: "auth.refused", reason: "invalid_token", address })),
     { event: "auth.scope_missing", principal: "carol", scopes: ["read"] },
   ]);

@@ -1,7 +1,7 @@
 import { isQuestion } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
 import { pageAnswer } from "../../../src/server/page/read-answer.ts";
-import type { Question } from "../../../src/tools/request.ts";
+import type { Field, Question } from "../../../src/tools/request.ts";
 import {
   ME,
   mine,
@@ -129,6 +129,26 @@ test("an answer after the expiry reaches the agent as a message", async () => {
   const review = (await visitor.get(`/runs/${runId}/review`)).body;
   expect(review).toContain("Nobody answered in time");
   expect(review).toContain("And the size?");
+});
+
+test("a form of another server begins with the values that it suggests", async () => {
+  const fields: Field[] = [
+    { name: "seat", type: "choice", options: ["w", "a"], labels: ["Window", "Aisle"], suggested: "a" },
+    { name: "meal", type: "yes_no", suggested: false },
+    { name: "bags", type: "number", suggested: 2 },
+  ];
+  const form = { kind: "elicitation", server: "airline", message: "?", mode: "form", fields } as const;
+  const { service, runId } = await askingRun([form]);
+  const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
+  const { body } = await visitor.get(`/runs/${runId}/review`);
+  const inputs = [...body.matchAll(/<input[^>]*name="v\d"[^>]*>/g)].map(([input]) =>
+    input.replaceAll(/\s+/g, " "),
+  );
+  expect(inputs.filter((input) => input.includes(" checked"))).toEqual([
+    expect.stringContaining('name="v0" value="1"'),
+    expect.stringContaining('name="v1" value="no"'),
+  ]);
+  expect(inputs.at(-1)).toContain('value="2"');
 });
 
 test("who only looks sees the question and where to answer it, and no form", async () => {

@@ -155,7 +155,13 @@ function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
   const fields = fieldsOf(asked);
   const id = anchorOf(asked);
   if (fields === undefined) return freeAnswer(asked, id, complaint);
-  const typed = complaint?.form;
+  const suggested = fields.flatMap((field, index) =>
+    [field.suggested ?? []].flat().map((value): [string, string] => {
+      const choice = field.type === "choice" ? String(field.options.indexOf(String(value))) : String(value);
+      return [`v${index}`, value === true ? "yes" : value === false ? "no" : choice];
+    }),
+  );
+  const typed = complaint?.form ?? new URLSearchParams(suggested);
   const shown = fields.map((field, index) =>
     fieldInput(field, {
       name: `v${index}`,

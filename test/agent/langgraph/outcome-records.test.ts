@@ -2,7 +2,7 @@ import { Command } from "@langchain/langgraph";
 import { expect, it } from "vitest";
 import type { StoredOutcome } from "../../../src/agent/contracts/middleware.ts";
 import { fromOutcome, toOutcome } from "../../../src/agent/langgraph/outcome.ts";
-import { storedEffects } from "../../../src/agent/langgraph/stored-result.ts";
+import { storedEffects } from "../../../src/agent/langgraph/outcome.ts";
 
 const call = { id: "c", name: "execute", args: {} };
 
