@@ -26,6 +26,7 @@ async function generatedFiles() {
     export * from "./src/cli/clients/entries.ts";
     export * from "./src/config/schema.ts";
     export * from "./src/config/settings.ts";
+    export { CLIENTS, resultForm } from "./src/server/calls/known-clients.ts";
     export { toJSONSchema } from "zod";
   `);
   const schema = configurationSchema(sources);

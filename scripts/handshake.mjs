@@ -3,24 +3,27 @@ import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadSources } from "./sources.mjs";
 
 const ID = "@id@";
 const REVISION = "@revision@";
-const clientInfo = { name: "build", version: "0" };
-const _meta = {
-  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-  "io.modelcontextprotocol/clientInfo": clientInfo,
-  "io.modelcontextprotocol/clientCapabilities": {},
-};
 /** Asked for in place of `REVISION`: a server answers with a revision that it knows. */
 const SESSION_REVISION = "2025-11-25";
 const request = (method, params) => ({ jsonrpc: "2.0", id: ID, method, ...(params && { params }) });
-const SESSION = [
-  request("initialize", { protocolVersion: SESSION_REVISION, capabilities: {}, clientInfo }),
-  request("tools/list"),
-  request("ping"),
-];
-const LATEST = [request("server/discover", { _meta }), request("tools/list", { _meta })];
+
+function sessionRequests(clientInfo) {
+  const params = { protocolVersion: SESSION_REVISION, capabilities: {}, clientInfo };
+  return [request("initialize", params), request("tools/list"), request("ping")];
+}
+
+function latestRequests(clientInfo) {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": clientInfo,
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  return [request("server/discover", { _meta }), request("tools/list", { _meta })];
+}
 
 /** The lines that a server with `flags` answers `requests` with. */
 async function answersTo(program, flags, requests) {
@@ -48,20 +51,27 @@ async function answersTo(program, flags, requests) {
 export async function writeHandshake(bin) {
   const starter = join(bin, "ask.mjs");
   await writeFile(starter, 'await (await import("./main.js")).run();\n');
-  const ask = (flags, requests) => answersTo(starter, flags, requests);
-  const codex = ["--codex-tools"];
-  const [session, withCodex, latest, latestWithCodex] = await Promise.all([
-    ask([], SESSION),
-    ask(codex, SESSION),
-    ask([], LATEST),
-    ask(codex, LATEST),
-  ]);
+  const { CLIENTS, resultForm } = await loadSources('export * from "./src/server/calls/known-clients.ts";');
+  const textClients = CLIENTS.filter((client) => !resultForm(client).structure).flatMap(({ names }) => names);
+  const ask = (name, requests) =>
+    Promise.all(
+      [[], ["--codex-tools"]].map((flags) => answersTo(starter, flags, requests({ name, version: "0" }))),
+    );
+  const session = await ask("build", sessionRequests);
+  const latest = await ask("build", latestRequests);
+  const [name] = textClients;
+  const asText = { session: await ask(name, sessionRequests), latest: await ask(name, latestRequests) };
   await rm(starter);
+  const lists = (answers) => answers.map(([, list]) => list);
   const answers = {
-    initialize: session[0].replace(JSON.stringify(SESSION_REVISION), JSON.stringify(REVISION)),
-    discover: latest[0],
-    ping: session[2],
-    tools: { session: [session[1], withCodex[1]], latest: [latest[1], latestWithCodex[1]] },
+    initialize: session[0][0].replace(JSON.stringify(SESSION_REVISION), JSON.stringify(REVISION)),
+    discover: latest[0][0],
+    ping: session[0][2],
+    textClients,
+    tools: {
+      session: { structure: lists(session), text: lists(asText.session) },
+      latest: { structure: lists(latest), text: lists(asText.latest) },
+    },
   };
   await writeFile(join(bin, "handshake.json"), JSON.stringify(answers));
 }

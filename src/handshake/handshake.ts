@@ -2,7 +2,7 @@ import { fstatSync, readFileSync, writeSync } from "node:fs";
 import { homedir } from "node:os";
 import { codeOf } from "../core/errors.ts";
 import { createLogger } from "../core/logger.ts";
-import { type FirstMessage, isBare, isLatest, readMessage, sessionRevision } from "./requests.ts";
+import { type FirstMessage, clientName, isBare, isLatest, readMessage, sessionRevision } from "./requests.ts";
 import { acceptedStart } from "./settings.ts";
 
 /** A connection over stdio whose first request may have been answered. */
@@ -21,8 +21,13 @@ interface Answers {
   readonly initialize: string;
   readonly discover: string;
   readonly ping: string;
-  /** Lists of tools by the kind of revision: without the tools of the setting `codexTools`, and with them. */
-  readonly tools: Readonly<Record<"session" | "latest", readonly [string, string]>>;
+  /** Names of clients whose results are text alone; one with `*` at its end is the beginning of a name. */
+  readonly textClients: readonly string[];
+  /**
+   * Lists of tools by the kind of revision and the form of results: without the tools of the setting `codexTools`, and
+   * with them.
+   */
+  readonly tools: Record<"session" | "latest", Record<"structure" | "text", readonly [string, string]>>;
 }
 
 /**
@@ -70,7 +75,7 @@ class Handshake {
   /** Lines for the program. */
   readonly #lines: Buffer[] = [];
   #rest: Buffer = Buffer.alloc(0);
-  #first: { id: string | number; isLatest: boolean } | undefined;
+  #first: { id: string | number; isLatest: boolean; client: string } | undefined;
   #isTaking = true;
   #isLoading = false;
   #timer: NodeJS.Timeout | undefined;
@@ -125,7 +130,11 @@ class Handshake {
     }
     if (id === undefined || id === this.#first.id) return false;
     if (method === "tools/list" && (latest ? isLatest(message) : isBare(params))) {
-      const lists = this.#answers.tools[latest ? "latest" : "session"];
+      const client = latest ? clientName(message) : this.#first.client;
+      const isText = this.#answers.textClients.some((name) =>
+        name.endsWith("*") ? client.startsWith(name.slice(0, -1)) : client === name,
+      );
+      const lists = this.#answers.tools[latest ? "latest" : "session"][isText ? "text" : "structure"];
       this.#reply(lists[this.#codexTools ? 1 : 0], id);
       this.#wait(0);
       return true;
@@ -144,7 +153,7 @@ class Handshake {
       this.#reply(this.#answers.initialize.replace('"@revision@"', JSON.stringify(revision)), id);
     else if (method === "server/discover" && isLatest(message)) this.#reply(this.#answers.discover, id);
     else return false;
-    this.#first = { id, isLatest: revision === undefined };
+    this.#first = { id, isLatest: revision === undefined, client: clientName(message) };
     this.#lines.push(line);
     process.on("SIGINT", this.#onSignal).on("SIGTERM", this.#onSignal);
     this.#wait(LIST_WAIT_MS);

@@ -2,7 +2,7 @@
  * Recognizes the first messages of a client. Strict: the program gets all unusual messages, and repairs or refuses
  * them.
  */
-import { isRecord, parsedJson } from "../core/unknown.ts";
+import { isRecord, memberOf, parsedJson, textMemberOf } from "../core/unknown.ts";
 
 export interface FirstMessage {
   readonly id?: string | number;
@@ -45,6 +45,12 @@ export function isLatest({ params = {} }: FirstMessage): boolean {
   return (
     revision === "2026-07-28" && isClient(client) && areCapabilities(capabilities) && isBare({ _meta: rest })
   );
+}
+
+/** The name of the client that a message declares: in the handshake, or in the envelope of the latest revision. */
+export function clientName({ params = {} }: FirstMessage): string {
+  const info = params["clientInfo"] ?? memberOf(params["_meta"], "io.modelcontextprotocol/clientInfo");
+  return textMemberOf(info, "name") ?? "";
 }
 
 /** True for parameters that change no answer of a handshake: none, or a token for progress, as Codex sends. */

@@ -28,7 +28,7 @@
     },
   });
   for (const [name, run] of known) if (!(name in globalThis)) globalThis[name] = run;
-  // Programs are no modules. One that exports a function by default is to run it.
+  // Programs are scripts, not modules. The default export of one is its main function.
   globalThis.exports = {};
   globalThis.require = (name) => {
     const instead = known.has("read_file") ? ", such as tools.read_file" : "";

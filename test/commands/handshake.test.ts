@@ -39,10 +39,10 @@ const call = (id: unknown, args: object = {}, name = "check_deep_agent", more: o
   params: { name, arguments: args, ...more },
 });
 const P = "io.modelcontextprotocol/";
-const envelope = (revision = "2026-07-28") => ({
+const envelope = (revision = "2026-07-28", name = "t") => ({
   _meta: {
     [`${P}protocolVersion`]: revision,
-    [`${P}clientInfo`]: clientInfo,
+    [`${P}clientInfo`]: { ...clientInfo, name },
     [`${P}clientCapabilities`]: {},
   },
 });
@@ -57,10 +57,18 @@ const DAILY: Record<string, Case> = {
   "the latest revision": {
     input: [lines(discover(), list(2, envelope()), call(3, {}, undefined, envelope()))],
   },
+  "a client whose results are text": {
+    input: [
+      lines(initialize(undefined, 1, { clientInfo: { name: "codex-mcp-client", version: "1" } }), list()),
+    ],
+  },
   "wrong settings": { input: [lines(initialize())], args: ["--approvals-write", "maybe"] },
 };
 
 const LONG: Record<string, Case> = {
+  "a client whose name begins like one, in the latest revision": {
+    input: [lines(discover(), list(2, envelope(undefined, "qwen-cli-mcp-client-x")), list(3, envelope()))],
+  },
   "a client that reads late": { input: [lines(initialize(), ready, ...many, call(900))], readsAfter: 1500 },
   "an id that comes again": { input: [lines(initialize(), ready, list(2), ping(1), call(1), ping(2))] },
   "byte by byte": { input: lines(initialize(), ready, list()).split("") },

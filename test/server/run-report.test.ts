@@ -180,16 +180,17 @@ test("sizes are bounded, and what was cut is named with the place of the rest", 
     }),
     FORMS,
   );
-  expect(report.truncated).toEqual(["answer", "structured", "todos", "approvals", "files_changed"]);
+  expect(report.truncated).toEqual(["answer", "todos", "approvals", "files_changed", "structured"]);
   expect(JSON.stringify(report).length).toBeLessThan(250_000);
   const text = reportText(report);
   expect(text.length).toBeLessThan(250_000);
-  expect(report.message).toContain("Cut short here: answer, structured, todos, approvals, files_changed");
+  expect(report.message).toContain("Cut short here: todos, approvals, files_changed, structured");
+  expect(report.more).toEqual({ tool: "check_deep_agent", run_id: "run_1", offset: report.answer?.length });
   expect(report.message).toContain("deepagent://runs/run_1");
   expect(text).toContain(report.message);
-  expect(report.answer?.length).toBeLessThan(41_000);
+  expect(report.answer?.length).toBeLessThan(64_000);
   const chinese = runReport(aView({ run: { status: "completed", answer: "漢".repeat(50_000) } }), FORMS);
-  expect(Buffer.byteLength(chinese.answer ?? "")).toBeLessThan(41_000);
+  expect(Buffer.byteLength(chinese.answer ?? "")).toBeLessThan(64_000);
 });
 
 test("after the run its agents are listed in short, those that failed first", () => {

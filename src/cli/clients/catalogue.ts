@@ -15,7 +15,7 @@ export interface FileClient {
   /** Page of its documentation that describes the file and an entry in it. */
   docs: string;
   file: string;
-  format: "json" | "yaml";
+  format: "json" | "yaml" | "toml";
   /** Returns the path of members that leads to its servers. Some clients have two forms, and the text shows which. */
   servers: (value: unknown) => readonly string[];
   entry: (start: Start, servers: readonly string[]) => object;
@@ -208,13 +208,14 @@ const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = 
     reference: referred,
   }),
   codex: ({ host }) => ({
-    kind: "command",
+    ...FILE,
     title: "Codex",
     docs: "https://developers.openai.com/codex/mcp",
-    add: (variables) => ["codex", "mcp", "add", NAME, ...envFlags(variables)],
     file: below(host, host.env["CODEX_HOME"] || below(host, host.home, ".codex"), "config.toml"),
-    remove: ["codex", "mcp", "remove", NAME],
-    passesShell: false,
+    format: "toml",
+    servers: () => ["mcp_servers"],
+    // A server that is not required is left out of the first turn if it does not answer within about a second.
+    entry: ({ env, ...start }) => ({ ...start, required: true, ...(env && { env }) }),
   }),
   goose: ({ host }) => {
     const file =

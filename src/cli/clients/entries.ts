@@ -5,6 +5,7 @@ import { isObject, textMemberOf } from "../../core/unknown.ts";
 import { type FileClient, NAME } from "./catalogue.ts";
 import type { EditedText } from "./json-text.ts";
 import { addElement, elements, removeAt, setMember, valueAt, withObject } from "./json-text.ts";
+import { setTomlTable, tomlValueAt } from "./toml-text.ts";
 import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
 
 /** Content for the entry of this server. */
@@ -82,6 +83,7 @@ export function withEntry(text: string, client: FileClient, { inputs, ...start }
   const value = client.entry({ command, args, ...(Object.keys(env).length === 0 ? {} : { env }) }, servers);
   if (JSON.stringify(entryValue(text, client)) === JSON.stringify(value)) return { ok: true, text };
   if (client.format === "yaml") return setYamlMember(text, key, NAME, value);
+  if (client.format === "toml") return setTomlTable(text, key, NAME, value);
   let result = setMember(withObject(text), [key, ...inner, NAME], value);
   for (const input of inputs) {
     if (result.ok && indexOfInput(result.text, input.id) === -1)
@@ -101,6 +103,7 @@ export function withoutEntry(text: string, client: FileClient, before?: string):
     const isOurs = before !== undefined && yamlValueAt(before, key) === undefined;
     return setYamlMember(text, key, NAME, undefined, isOurs);
   }
+  if (client.format === "toml") return setTomlTable(text, key, NAME);
   let result = removeAt(text, [key, ...inner, NAME]);
   // Only its id is looked at; the rest is compared and written back as it was read.
   for (const { id } of (elements(text, "inputs") ?? []).filter((input): input is Input =>
@@ -131,12 +134,13 @@ export const hasEntry = (text: string, client: FileClient): boolean => entryValu
 
 function entryValue(text: string, client: FileClient): unknown {
   const path = client.servers(parseText(text, client));
-  return client.format === "yaml" ? yamlValueAt(text, path[0] ?? "", NAME) : valueAt(text, [...path, NAME]);
+  if (client.format === "json") return valueAt(text, [...path, NAME]);
+  return (client.format === "yaml" ? yamlValueAt : tomlValueAt)(text, ...path, NAME);
 }
 
 /** Parses a file; `undefined` if it cannot be parsed. */
 function parseText(text: string, { format }: FileClient): unknown {
-  if (format === "yaml") return undefined;
+  if (format !== "json") return undefined;
   const parsed = parseJson(text);
   return parsed.ok ? parsed.value : undefined;
 }

@@ -1,10 +1,11 @@
 /** Derives a client's abilities and patience from its declarations. */
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY } from "@modelcontextprotocol/server";
-import { z } from "zod";
+import { isRecord, memberOf, textMemberOf } from "../../core/unknown.ts";
 import type { Config } from "../../config/schema.ts";
 import { allows } from "../../runs/scopes.ts";
 import { APPS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
+import { type ResultForm, knownClient, resultForm } from "./known-clients.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import type { Revision } from "../contracts/revisions.ts";
 
@@ -17,7 +18,10 @@ export interface ClientFacts {
   /** It opens addresses that another MCP server asks to open. */
   urls: boolean;
   tasks: boolean;
-  name?: ClientName | undefined;
+  /** Its name for itself, used only for the form of its results and how long its calls wait. */
+  name?: { name: string; version: string } | undefined;
+  /** Form of its results. */
+  form: ResultForm;
   apps: boolean;
   /** It lends its model: samples messages with tools, and its token may work on runs. */
   models: boolean;
@@ -40,83 +44,53 @@ export function clientFacts(
   const canOpen = mayDecide && mayLook && deps.page !== undefined && declaresUrls(declared);
   const hasForms = mayDecide && declaresForms(declared);
   const page = canOpen && (!hasForms || deps.config.delivery.ask === "page");
+  const name = textMemberOf(info, "name")?.slice(0, 200);
   return {
     revision,
     forms: hasForms && !page,
     page,
     urls: mayDecide && declaresUrls(declared),
     tasks: declaresExtension(declared, TASKS_EXTENSION),
-    name: Info.safeParse(info).data,
+    name: name === undefined ? undefined : { name, version: textMemberOf(info, "version") ?? "" },
+    form: resultForm(knownClient(name)),
     apps: declaresExtension(declared, APPS_EXTENSION),
-    models: Sampling.safeParse(declared).success && allows(context.http?.authInfo, "run"),
+    // An agent cannot work without tools.
+    models:
+      isRecord(memberOf(memberOf(declared, "sampling"), "tools")) && allows(context.http?.authInfo, "run"),
   };
 }
 
 /** True if the client shows forms. An empty `elicitation` means that it does, as in early revisions. */
 export function declaresForms(capabilities: unknown): boolean {
-  const elicitation = Capabilities.safeParse(capabilities).data?.elicitation;
-  if (elicitation === undefined) return false;
-  return elicitation["form"] !== undefined || Object.keys(elicitation).length === 0;
+  const elicitation = memberOf(capabilities, "elicitation");
+  return isRecord(elicitation) && ("form" in elicitation || Object.keys(elicitation).length === 0);
 }
 
 export const declaresUrls = (capabilities: unknown): boolean =>
-  Capabilities.safeParse(capabilities).data?.elicitation?.["url"] !== undefined;
+  memberOf(memberOf(capabilities, "elicitation"), "url") !== undefined;
 
 const declaresExtension = (capabilities: unknown, extension: string): boolean =>
-  Extensions.safeParse(capabilities).data?.extensions[extension] !== undefined;
-
-const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });
-/** Lends the model with tools, which an agent cannot work without. */
-const Sampling = z.looseObject({ sampling: z.looseObject({ tools: z.looseObject({}) }) });
-const Info = z.object({ name: z.string().max(200), version: z.string().max(200).catch("") });
-const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });
-
-/** A client's name for itself, used only to choose how long its calls wait. */
-type ClientName = z.output<typeof Info>;
-
-/**
- * Clients that wait longer than the 60 seconds after which most end a call, progress or not. Keys are client names,
- * or `name/version` for versions with this prefix. A client counts again with every progress notification, or stops
- * counting while a form of the call is open; or it has no limit.
- */
-export const KNOWN_LIMITS: Readonly<Record<string, { extendsOnProgress?: true; pausesForForms?: true }>> = {
-  // Its documentation of MCP: a call may idle for 5 minutes over HTTP and 30 over stdio, and progress resets that.
-  "claude-code": { extendsOnProgress: true },
-  // Tried with 0.169: `tool_timeout_sec` (60) ends calls in spite of progress, but pauses while a form is open; a
-  // form answered after 80 seconds was accepted.
-  "codex-mcp-client": { pausesForForms: true },
-  // Its documentation of MCP names no limit, and it waits until the person cancels.
-  "Visual Studio Code": { extendsOnProgress: true, pausesForForms: true },
-  "Visual Studio Code - Insiders": { extendsOnProgress: true, pausesForForms: true },
-};
+  memberOf(memberOf(capabilities, "extensions"), extension) !== undefined;
 
 /**
  * Returns how long a call of this client waits for its run. `tellsProgress`: it carries a progress token.
  * `pausesForForms`: the time while a form of the call is open does not count.
  */
 export function windowFor(
-  client: ClientName | undefined,
+  client: ClientFacts["name"],
   tellsProgress: boolean,
   delivery: Config["delivery"],
 ): { seconds: number; pausesForForms: boolean } {
-  const known = bestMatch(client, KNOWN_LIMITS);
-  const configured = bestMatch(client, delivery.clients);
+  const { name, version = "" } = client ?? {};
+  const known = knownClient(name)?.waits;
+  // The entry that names most of the version.
+  const [configured] = Object.entries(delivery.clients)
+    .filter(([key]) => key === name || `${name}/${version}.`.startsWith(`${key}.`))
+    .sort(([one], [other]) => other.length - one.length)
+    .map(([, entry]) => entry);
   const isExtended = tellsProgress && known?.extendsOnProgress === true;
   return {
     seconds: configured?.window ?? (isExtended ? delivery.windowWithProgress : delivery.window),
     pausesForForms: configured?.pausesForForms ?? known?.pausesForForms ?? false,
   };
-}
-
-/** Returns the entry that names most of the version. */
-function bestMatch<Entry>(client: ClientName | undefined, entries: Readonly<Record<string, Entry>>) {
-  if (client === undefined) return undefined;
-  const { name, version } = client;
-  const fitting = Object.keys(entries).filter((key) => {
-    const wanted = key.slice(name.length + 1);
-    const isVersion = version === wanted || version.startsWith(`${wanted}.`);
-    return key === name || (key.startsWith(`${name}/`) && isVersion);
-  });
-  const best = fitting.sort((a, b) => b.length - a.length)[0];
-  return best === undefined ? undefined : entries[best];
 }

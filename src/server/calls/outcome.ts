@@ -13,7 +13,7 @@ export interface Media {
 
 /** Outcome of a tool call in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =
-  | { kind: "run"; view: RunView; note?: string }
+  | { kind: "run"; view: RunView; note?: string; /** Character of the answer to begin at. */ offset?: number }
   /** The run as a task that the client polls. */
   | { kind: "task"; view: RunView; note?: string }
   /** Questions to a person, by key; the client repeats the call with the answers and `state`. */

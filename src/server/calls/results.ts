@@ -9,8 +9,9 @@ import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
 import type { RunView } from "../../runs/run.ts";
+import type { ResultForm } from "./known-clients.ts";
 import { APP_VIEW_META } from "../contracts/extensions.ts";
-import { fileUri, runUri } from "../contracts/uris.ts";
+import { fileUri } from "../contracts/uris.ts";
 import { runListText } from "../views/run-list.ts";
 import { type AnswerWays, type RunReport, reportText, runReport } from "../views/run-report.ts";
 import { asText } from "../views/quoting.ts";
@@ -18,8 +19,7 @@ import type { Outcome } from "./outcome.ts";
 import type { PersonRequest } from "../views/request-form.ts";
 
 export interface ResultOptions extends AnswerWays {
-  /** True if the client's protocol revision has resource links (2025-06-18 and later). */
-  links: boolean;
+  form: ResultForm;
   /** Minimum time that runs are kept; `null`: they are not deleted. */
   ttlMs: number | null;
   /** Picture of the run for an MCP App, as HTML; models do not get it. */
@@ -28,24 +28,27 @@ export interface ResultOptions extends AnswerWays {
   extend?: ((report: RunReport) => Record<string, unknown>) | undefined;
 }
 
-/**
- * Builds all protocol results. Text and structured content are each complete: many clients show the model only one of
- * them.
- */
+/** Builds all protocol results, in the form that suits the client. Text and structured content are each complete. */
 export function toResult(outcome: Outcome, options: ResultOptions): CallToolResult | InputRequiredResult {
+  const { form } = options;
   switch (outcome.kind) {
     case "run":
-      return runResult(outcome.view, options, outcome.note);
+      return runResult(outcome, options);
     case "task":
       return {
-        ...runResult(outcome.view, options, outcome.note),
+        ...runResult(outcome, options),
         resultType: "task",
         ...taskFields(outcome.view, options.ttlMs),
       };
     case "ask":
       return inputRequired({
         inputRequests: Object.fromEntries([
-          ...Object.entries(outcome.requests).map(([key, request]) => [key, elicitation(request)]),
+          ...Object.entries(outcome.requests).map(([key, request]) => [
+            key,
+            request.mode === "url"
+              ? inputRequired.elicitUrl({ message: request.message, url: request.url })
+              : inputRequired.elicit(request),
+          ]),
           ...Object.entries(outcome.models).map(([key, call]) => [key, inputRequired.createMessage(call)]),
         ]),
         requestState: outcome.state,
@@ -53,7 +56,7 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
     case "runs":
       return {
         content: [{ type: "text", text: runListText(outcome.list) }, ...noteBlock(outcome)],
-        structuredContent: outcome.list,
+        ...structured(form, outcome.list),
       };
     case "file":
       return {
@@ -66,55 +69,62 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
           ),
           ...noteBlock(outcome),
         ],
-        structuredContent: { path: outcome.path, content: outcome.content },
+        ...structured(form, { path: outcome.path, content: outcome.content }),
       };
     case "memories":
-      return memories(outcome);
-    case "refused":
-      return { content: [{ type: "text", text: outcome.message }], isError: true };
+      return memories(outcome, form);
+    case "refused": {
+      const { message } = outcome;
+      const text = form.namesFailure && !message.startsWith("Error: ") ? `Error: ${message}` : message;
+      return { content: [{ type: "text", text }], isError: true };
+    }
   }
 }
+
+const structured = (form: ResultForm, structuredContent: Record<string, unknown>) =>
+  form.structure ? { structuredContent } : {};
 
 const noteBlock = ({ note }: { note?: string }) =>
   note === undefined ? [] : [{ type: "text" as const, text: note }];
 
-function elicitation(request: PersonRequest) {
-  if (request.mode !== "url") return inputRequired.elicit(request);
-  return inputRequired.elicitUrl({ message: request.message, url: request.url });
-}
-
 /** Builds the result of a call that waited for a run, or looked at it. */
 export function runResult(
-  view: RunView,
+  { view, note, offset }: Omit<Extract<Outcome, { kind: "run" }>, "kind">,
   options: Omit<ResultOptions, "ttlMs">,
-  note?: string,
 ): CallToolResult {
-  const report = runReport(view, options, note);
-  const uri = runUri(report.run_id);
+  const { form } = options;
+  const report = runReport(view, options, { room: form.room, ...defined({ note, offset }) });
   return {
-    content: [
-      { type: "text", text: reportText(report) },
-      ...(options.links ? [{ type: "resource_link" as const, uri, name: report.run_id, title: "Run" }] : []),
-    ],
-    structuredContent: { ...report, ...options.extend?.(report) },
+    content: [{ type: "text", text: reportText(report) }],
+    ...structured(form, { ...report, ...options.extend?.(report) }),
     ...(options.picture === undefined ? {} : { _meta: { [APP_VIEW_META]: options.picture } }),
     ...(report.status === "failed" ? { isError: true } : {}),
   };
 }
 
-function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>): CallToolResult {
-  const found = hits.map(({ path, snippet, score }) => ({ path, snippet: snippet.slice(0, 2000), score }));
+/** Lists the best memories that there is room for, and at least one. */
+function memories(
+  { query, hits, note }: Extract<Outcome, { kind: "memories" }>,
+  form: ResultForm,
+): CallToolResult {
+  const all = hits.map(({ path, snippet, score }) => ({ path, snippet: snippet.slice(0, 2000), score }));
+  let used = 1000;
+  const end = all.findIndex(
+    (hit, index) => (used += Buffer.byteLength(JSON.stringify(hit))) > form.room && index > 0,
+  );
+  const found = end < 0 ? all : all.slice(0, end);
   const texts = found.map(({ path, snippet }) => `${path}\n${stripControl(snippet)}`);
   if (texts.length === 0)
     texts.push(`No memory matches ${JSON.stringify(oneLine(query, 200))}. Try fewer or other words.`);
+  const left = all.length - found.length;
+  const rest = `${left} more matched and are not shown. Search with more words for fewer.`;
+  const notes = [note ?? "", left === 0 ? "" : rest].filter(Boolean);
   return {
-    content: [{ type: "text", text: [...texts, ...(note === undefined ? [] : [note])].join("\n\n") }],
-    structuredContent: { memories: found, ...defined({ note }) },
+    content: [{ type: "text", text: [...texts, ...notes].join("\n\n") }],
+    ...structured(form, { memories: found, ...(notes.length > 0 && { note: notes.join(" ") }) }),
   };
 }
 
-/** `lending`: for clients that lend their model, because each model call waits for the next poll. */
-const POLL_INTERVAL_MS = { plain: 2000, lending: 500 };
 const MAX_STATUS_CHARACTERS = 300;
 
 /** Input requests of the protocol by key, as they would be pushed to a 2025-era client. */
@@ -137,7 +147,8 @@ export function taskFields({ run, activity }: RunView, ttlMs: number | null, { l
     createdAt: isoTime(run.createdAt),
     lastUpdatedAt: isoTime(run.updatedAt),
     ttlMs,
-    pollIntervalMs: lends ? POLL_INTERVAL_MS.lending : POLL_INTERVAL_MS.plain,
+    // Each call of a lent model waits for the next poll.
+    pollIntervalMs: lends ? 500 : 2000,
   };
 }
 

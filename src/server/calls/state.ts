@@ -6,9 +6,6 @@ import { errorMessage } from "../../core/errors.ts";
 import { loadKey, readKey } from "../../core/key-file.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 
-/** Time that a person may take to answer; the request stays open longer. */
-const TTL_SECONDS = 24 * 60 * 60;
-
 /**
  * State that a client carries from a question to its answer. It is signed but readable, so it holds only ids and
  * digests. It only selects; rows record whether it was used before and which requests still wait.
@@ -53,7 +50,8 @@ export function createStateCodec(
   const bind = ({ mcpReq, http, sessionId = "" }: ServerContext): string =>
     [mcpReq.method, deps.principalOf(http?.authInfo), sessionId].join("\0");
   const codecOf = (key: Uint8Array) =>
-    createRequestStateCodec<ApprovalState>({ key, ttlSeconds: TTL_SECONDS, bind });
+    // A person may take a day to answer; the request stays open longer.
+    createRequestStateCodec<ApprovalState>({ key, ttlSeconds: 24 * 60 * 60, bind });
 
   const verify = async (state: string, context: ServerContext): Promise<ApprovalState> => {
     try {

@@ -4,6 +4,7 @@ import type {
   RequestId,
   ServerContext,
   StandardSchemaWithJSON,
+  Tool,
   ToolAnnotations,
 } from "@modelcontextprotocol/server";
 import { isJSONRPCResponse, isJSONRPCResultResponse } from "@modelcontextprotocol/server";
@@ -57,49 +58,54 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
 /** Identity that infers the argument type from the schema. */
 export const defineTool = <Input extends z.ZodObject>(tool: ServerTool<Input>): ServerTool<Input> => tool;
 
-/**
- * Adds a tool to one server instance. Its listing is computed once per process. `revision`: that which the connection
- * speaks now.
- */
-export function registerTool(
+/** Adds tools to one server instance. `revision`: that which the connection speaks now. */
+export function registerTools(
   mcp: McpServer,
-  tool: ServerTool,
+  tools: readonly ServerTool[],
   connection: Pick<ToolCall, "deps" | "codec" | "open"> & { revision: () => Revision; sent: SentResults },
 ): void {
   const { deps, codec, revision, sent, open } = connection;
-  mcp.registerTool(tool.name, toolListing(tool), async (args, context) => {
-    const begunAt = deps.clock();
-    const whenSent = sent.of(context);
-    const client = clientFacts(mcp, context, { revision: revision(), deps });
-    const handled = async (): Promise<Outcome> => {
-      const principal = deps.principalOf(context.http?.authInfo);
-      const [known, unknown] = splitArguments(tool, args);
-      const digest = callDigest(tool.name, known);
-      // Parsing long arguments has taken a turn of the event loop.
-      await ownTurn();
-      const runs = await deps.runs();
-      const call = { deps, codec, context, client, principal, digest, begunAt, open, runs };
-      return withNotes(await tool.handle(known, call), unknown);
-    };
-    const outcome = await handled().catch((error: unknown) =>
-      refused(failureText(error, { kind: "tool", name: tool.name }, deps)),
-    );
-    if (outcome.kind === "run" || outcome.kind === "task")
-      whenSent(() => {
-        const { id } = outcome.view.run;
-        // If it cannot be stored that the call was answered, an equal task later joins this run and reports so.
-        deps
-          .runs()
-          .then((service) => service.control.answered(id, begunAt))
-          .catch((error: unknown) => deps.logger.warn("call.not_marked_answered", { runId: id, error }));
+  // Results are checked here: the SDK requires structured content of a tool that it knows to have an output schema.
+  for (const tool of tools)
+    mcp.registerTool(tool.name, { inputSchema: inputSchema(tool) }, async (args, context) => {
+      const begunAt = deps.clock();
+      const whenSent = sent.of(context);
+      const client = clientFacts(mcp, context, { revision: revision(), deps });
+      const handled = async (): Promise<Outcome> => {
+        const principal = deps.principalOf(context.http?.authInfo);
+        const [known, unknown] = splitArguments(tool, args);
+        const digest = callDigest(tool.name, known);
+        // Parsing long arguments has taken a turn of the event loop.
+        await ownTurn();
+        const runs = await deps.runs();
+        const call = { deps, codec, context, client, principal, digest, begunAt, open, runs };
+        return withNotes(await tool.handle(known, call), unknown);
+      };
+      const outcome = await handled().catch((error: unknown) =>
+        refused(failureText(error, { kind: "tool", name: tool.name }, deps)),
+      );
+      if (outcome.kind === "run" || outcome.kind === "task")
+        whenSent(() => {
+          const { id } = outcome.view.run;
+          // If it cannot be stored that the call was answered, an equal task later joins this run and reports so.
+          deps
+            .runs()
+            .then((service) => service.control.answered(id, begunAt))
+            .catch((error: unknown) => deps.logger.warn("call.not_marked_answered", { runId: id, error }));
+        });
+      const result = toResult(outcome, {
+        ...(await answerWays(outcome, client, { context, deps, open })),
+        picture: client.apps ? await renderPicture(outcome, context, deps) : undefined,
+        ttlMs: deps.keptAtLeastMs ?? null,
+        form: client.form,
+        extend: tool.extend,
       });
-    return toResult(outcome, {
-      ...(await answerWays(outcome, client, { context, deps, open })),
-      picture: client.apps ? await renderPicture(outcome, context, deps) : undefined,
-      ttlMs: deps.keptAtLeastMs ?? null,
-      links: client.revision.links,
-      extend: tool.extend,
+      if ("structuredContent" in result) tool.output.parse(result.structuredContent);
+      return result;
     });
+  mcp.server.setRequestHandler("tools/list", (_request, context) => {
+    const { form } = clientFacts(mcp, context, { revision: revision(), deps });
+    return { tools: tools.map((tool) => toolListing(tool)[form.structure ? "whole" : "withoutOutput"]) };
   });
 }
 
@@ -135,42 +141,49 @@ async function renderPicture(
   return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run), clock());
 }
 
+/** A tool as clients list it, made once per process. */
 const toolListing = byIdentity((tool: ServerTool) => {
-  const { app, alwaysLoaded } = tool;
+  const { name, title, description, app, alwaysLoaded } = tool;
   const ui = app === undefined ? undefined : { resourceUri: app };
-  return {
-    title: tool.title,
-    description: tool.description,
-    inputSchema: inputSchema(tool),
-    outputSchema: outputSchema(tool.output),
+  const withoutOutput = {
+    name,
+    title,
+    description,
+    inputSchema: jsonSchema(tool.input),
     annotations: ANNOTATIONS[tool.kind],
-    // Tried with Claude Code 2.1.330: other tools are only names to its model until it searches for them.
     ...(ui || alwaysLoaded ? { _meta: defined({ ui, "anthropic/alwaysLoad": alwaysLoaded }) } : {}),
   };
+  // The list names fields, their types, and what required ones always have; results are checked against the whole.
+  const { properties = {}, required = [] } = jsonSchema(tool.output);
+  const outlined = Object.entries(properties as Record<string, Json>).map(
+    ([field, schema]) => [field, typeOnly(schema, required.includes(field))] as const,
+  );
+  const outputSchema = { type: "object" as const, properties: Object.fromEntries(outlined) };
+  return { withoutOutput, whole: { ...withoutOutput, outputSchema } };
 });
 
-/** Schema that `tools/list` shows; its messages explain wrong arguments. */
-function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
-  const json = jsonSchema(tool.input);
-  // Clients add arguments of their own: Gemini CLI 0.61.0 has `wait_for_previous` for every tool, and sends it.
-  const input = tool.input.loose();
-  return {
-    "~standard": {
-      version: 1,
-      vendor: "deepagent-mcp",
-      validate: (value) => {
-        const parsed = input.safeParse(value);
-        if (parsed.success) return { value: parsed.data };
-        const issues = parsed.error.issues.map((issue) => ({
-          message: `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`,
-        }));
-        const given = typeof value === "object" && value !== null ? value : {};
-        return { issues: [...issues, ...splitArguments(tool, given)[1].map((message) => ({ message }))] };
+/** Takes arguments that a tool does not have: some clients add their own. Its messages explain wrong ones. */
+const inputSchema = byIdentity(
+  (tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> => {
+    const input = tool.input.loose();
+    return {
+      "~standard": {
+        version: 1,
+        vendor: "deepagent-mcp",
+        validate: (value) => {
+          const parsed = input.safeParse(value);
+          if (parsed.success) return { value: parsed.data };
+          const issues = parsed.error.issues.map((issue) => ({
+            message: `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`,
+          }));
+          const given = typeof value === "object" && value !== null ? value : {};
+          return { issues: [...issues, ...splitArguments(tool, given)[1].map((message) => ({ message }))] };
+        },
+        jsonSchema: { input: () => ({ type: "object" }), output: () => ({ type: "object" }) },
       },
-      jsonSchema: { input: () => json, output: () => json },
-    },
-  };
-}
+    };
+  },
+);
 
 /** Returns the arguments that a tool has, and a note that names the others. */
 function splitArguments({ input }: ServerTool, args: object): [Record<string, unknown>, string[]] {
@@ -184,36 +197,25 @@ function splitArguments({ input }: ServerTool, args: object): [Record<string, un
   return [known, [note]];
 }
 
-/**
- * Results are checked against the whole schema; the list names the fields and their types. A field that is always
- * there also names the fields of the objects inside it that are always there.
- */
-function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
-  const { properties = {}, required = [] } = jsonSchema(output);
-  const fields = Object.entries(properties as Record<string, Json>); // JSON Schema defines it
-  const always = new Set(required as string[]); // JSON Schema defines it
-  const outlined = fields.map(([name, field]) => [name, typeOnly(field, always.has(name))]);
-  const json = { type: "object", properties: Object.fromEntries(outlined) };
-  return {
-    "~standard": { ...output["~standard"], jsonSchema: { input: () => json, output: () => json } },
-  };
-}
-
 type Json = Record<string, unknown>;
 
 /** Returns a JSON Schema without the members that cost bytes and do not help a model; they are still checked. */
-function jsonSchema(schema: z.ZodObject): Json {
-  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, {
+function jsonSchema(schema: z.ZodObject) {
+  const {
+    $schema: _dialect,
+    type: _type,
+    ...json
+  } = z.toJSONSchema(schema, {
     io: "input",
     override: ({ jsonSchema: node }) => {
       delete node.minLength;
       delete node.maxLength;
       delete node.propertyNames;
       if (node.minimum === Number.MIN_SAFE_INTEGER || node.minimum === 0) delete node.minimum;
-      if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
+      if (node.maximum === Number.MAX_SAFE_INTEGER || node.maximum === 86_400) delete node.maximum;
     },
   });
-  return json;
+  return { ...json, type: "object" } as Tool["inputSchema"]; // JSON Schema as zod writes it
 }
 
 const typeOnly = ({ type, enum: values, items, required }: Json, withNames: boolean): Json => ({

@@ -7,8 +7,6 @@ export interface Revision {
   readonly asks: "pushed" | "input_required";
   /** True if a call may answer with a task. */
   readonly tasks: boolean;
-  /** True if results may link to resources. */
-  readonly links: boolean;
   /** A handshake declares the client once and opens its session. Otherwise every request declares its client. */
   readonly sessions: boolean;
   /** A client may send several messages in a list. */
@@ -23,7 +21,6 @@ export interface Revision {
 const WITH_HANDSHAKE = {
   asks: "pushed",
   tasks: false,
-  links: true,
   sessions: true,
   batches: false,
   cacheHints: false,
@@ -35,21 +32,20 @@ const LATEST: Revision = {
   id: "2026-07-28",
   asks: "input_required",
   tasks: true,
-  links: true,
   sessions: false,
   batches: false,
   cacheHints: true,
   lists: true,
   errorCodes: { resourceNotFound: ProtocolErrorCode.InvalidParams },
 };
-const OLDEST: Revision = { id: "2024-10-07", ...WITH_HANDSHAKE, links: false };
+const OLDEST: Revision = { id: "2024-10-07", ...WITH_HANDSHAKE };
 
 export const REVISIONS: readonly Revision[] = [
   LATEST,
   { id: "2025-11-25", ...WITH_HANDSHAKE, lists: true },
   { id: "2025-06-18", ...WITH_HANDSHAKE },
-  { id: "2025-03-26", ...WITH_HANDSHAKE, links: false, batches: true },
-  { id: "2024-11-05", ...WITH_HANDSHAKE, links: false },
+  { id: "2025-03-26", ...WITH_HANDSHAKE, batches: true },
+  { id: "2024-11-05", ...WITH_HANDSHAKE },
   OLDEST,
 ];
 

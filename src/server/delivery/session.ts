@@ -134,12 +134,12 @@ async function nextChange(session: DeliverySession, signal: AbortSignal) {
 
 /** The form for what waits: the one that is open already, or a new one. */
 export function openForm(session: DeliverySession, waiting: RunRequest, place: FormPlace): OpenForm {
-  const show = (form: AbortController): Promise<Taken | undefined> =>
+  return session.open.form(waiting, (form) =>
     showForm(session, waiting, place, form).catch((error: unknown) => {
       session.logger.warn("question.not_taken", { runId: waiting.runId, questionId: waiting.id, error });
       return undefined;
-    });
-  return session.open.form(waiting, show);
+    }),
+  );
 }
 
 /** Shows the form until it is answered, here or elsewhere, and carries out the answer. */

@@ -228,7 +228,12 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const { logger } = options;
   if (options.authenticator === undefined) requireLoopback(options.host);
   const endpoint = createEndpoint(options);
-  const page = await openPage(options, endpoint);
+  const { tokens, rateLimit } = endpoint;
+  let page: HttpPage | undefined;
+  if (options.page !== undefined && tokens !== undefined) {
+    const take = (principal: string): number => rateLimit.take(principal);
+    page = new (await import("./http-page.ts")).HttpPage({ ...options.page, take }, { tokens });
+  }
   const handle = createHandler(options, endpoint, page);
   const server = createServer(serverLimits(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
@@ -254,7 +259,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     [60_000, () => endpoint.sessions.expire()],
     // Shorter than a session has to be idle to make room for another.
     [15_000, () => endpoint.sessions.tellUse()],
-    [1000, () => endpoint.rateLimit.tell()],
+    [1000, () => rateLimit.tell()],
     [1000, () => endpoint.refusalLimit.tell()],
     [1000, () => endpoint.open?.expire()],
     [HELD_MS, recheck],
@@ -304,12 +309,6 @@ function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage
   };
 }
 
-async function openPage({ page }: HttpOptions, { tokens, rateLimit }: Endpoint) {
-  if (page === undefined || tokens === undefined) return undefined;
-  const { HttpPage } = await import("./http-page.ts");
-  return new HttpPage({ ...page, take: (principal) => rateLimit.take(principal) }, { tokens });
-}
-
 /** Limits how long a client may take to send; a slower one is cut off, authenticated or not. */
 const serverLimits = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
   headersTimeout: Math.min(10_000, receiveMs),
@@ -354,15 +353,10 @@ function createEndpoint(options: HttpOptions) {
     idleMs: 30 * 60_000,
     keepAliveMs,
   });
-  const { statistics, assertReady, readMs } = options;
-  const operations = new Operations({
-    statistics,
-    assertReady,
-    clock: elapsed,
-    logger,
-    sessions: () => sessions.size,
-  });
-  const guard = slowReaderGuard({ logger, patienceMs: readMs, cut: operations.readersCut });
+  const { statistics, assertReady, readMs: patienceMs } = options;
+  const count = (): number => sessions.size;
+  const operations = new Operations({ statistics, assertReady, clock: elapsed, logger, sessions: count });
+  const guard = slowReaderGuard({ logger, patienceMs, cut: operations.readersCut });
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
   const limitOf = (name: string, perMinute: number): RateLimit =>
     new RateLimit({ perMinute, clock: elapsed, shared: openShared && { name, open: openShared } });

@@ -13,7 +13,7 @@ import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
 import { registerPrompts } from "./prompts.ts";
 import { type Revision, revisionOf } from "../contracts/revisions.ts";
 import { createStateCodec } from "../calls/state.ts";
-import { SentResults, registerTool } from "../calls/tool.ts";
+import { SentResults, registerTools } from "../calls/tool.ts";
 import { memberOf, parsedJson } from "../../core/unknown.ts";
 
 /** Makes MCP server instances: their tools, prompts, resources and extensions. */
@@ -24,7 +24,7 @@ const INSTRUCTIONS =
   "and the format to return. A run continues when a call returns early: follow it with check_deep_agent. " +
   "Changes wait for a person's approval, and questions for their answer; do not decide for them.";
 
-/** ChatGPT and others look for the Events extension where its draft had it. */
+/** Some clients look for the Events extension where its draft had it. */
 const DRAFT_EVENTS = { events: { listChanged: false } };
 
 /**
@@ -60,7 +60,8 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
         },
         requestState: { verify: codec.verify },
         cacheHints: {
-          "tools/list": { ttlMs: 300_000, cacheScope: "public" },
+          // The list depends on the client.
+          "tools/list": { ttlMs: 300_000, cacheScope: "private" },
           "prompts/list": { ttlMs: 60_000, cacheScope: "private" },
         },
       },
@@ -74,7 +75,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
       sent: new SentResults(mcp),
       open: new OpenRequests(),
     };
-    for (const tool of toolsFor(deps.config)) registerTool(mcp, tool, registration);
+    registerTools(mcp, toolsFor(deps.config), registration);
     registerEvents(mcp, { deps: own, answers });
     if (revision.tasks) registerTasks(mcp, { deps: own, revision, questions, pages });
     registerPrompts(mcp, own, holder);
@@ -94,25 +95,22 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
 }
 
 function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
+  const rewritten = (message: JSONRPCMessage): JSONRPCMessage => {
+    if (!isJSONRPCErrorResponse(message)) return message;
+    const { error } = message;
+    // The SDK sends the code of the latest revision in all of them.
+    if (error.message.startsWith("Resource not found") && memberOf(error.data, "uri") !== undefined)
+      return { ...message, error: { ...error, code: errorCodes.resourceNotFound } };
+    const problem = paramsProblem(error.message);
+    if (problem === undefined) return message;
+    const code = ProtocolErrorCode.InvalidParams;
+    return { ...message, error: { code, message: `Invalid params: ${problem}` } };
+  };
   const connect = mcp.server.connect.bind(mcp.server);
   mcp.server.connect = async (transport) => {
     const send = transport.send.bind(transport);
-    transport.send = async (message, options) => send(rewritten(message, errorCodes), options);
+    transport.send = async (message, options) => send(rewritten(message), options);
     await connect(transport);
-  };
-}
-
-function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSONRPCMessage {
-  if (!isJSONRPCErrorResponse(message)) return message;
-  const { error } = message;
-  // The SDK sends the code of the latest revision in all of them.
-  if (error.message.startsWith("Resource not found") && memberOf(error.data, "uri") !== undefined)
-    return { ...message, error: { ...error, code: codes.resourceNotFound } };
-  const problem = paramsProblem(error.message);
-  if (problem === undefined) return message;
-  return {
-    ...message,
-    error: { code: ProtocolErrorCode.InvalidParams, message: `Invalid params: ${problem}` },
   };
 }
 
@@ -123,13 +121,11 @@ function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSON
 export function paramsProblem(text: string): string | undefined {
   const at = text.indexOf("[");
   if (!/^(?:Invalid .{0,100})?$/.test(text.slice(0, Math.max(0, at)))) return undefined;
-  const problems = PROBLEMS.safeParse(parsedJson(text.slice(at))).data ?? [];
+  const Problem = z.object({ path: z.array(z.union([z.string(), z.number()])), message: z.string() });
+  const problems = z.array(Problem).safeParse(parsedJson(text.slice(at))).data ?? [];
   const problem = problems.find(({ path: [first] }) => first === "params");
   if (problem === undefined) return undefined;
   const name = problem.path.slice(1).join(".") || "params";
   const words = problem.message.replace("Invalid input: ", "").replace("record", "object");
   return `${name}: ${words.replace(", received undefined", ", but it is missing")}`;
 }
-
-/** Problems as zod lists them. */
-const PROBLEMS = z.array(z.object({ path: z.array(z.union([z.string(), z.number()])), message: z.string() }));

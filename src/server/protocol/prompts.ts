@@ -59,24 +59,23 @@ export function registerPrompts(mcp: McpServer, { commands, logger }: Connection
       return answer(command.description, text);
     }
     const read = Arguments.safeParse(given);
-    if (read.success) return answer("Delegate a task to a deep agent", delegation(read.data));
-    throw invalidParams("The prompt delegate needs the argument task, a text.");
+    if (!read.success) throw invalidParams("The prompt delegate needs the argument task, a text.");
+    const { task, context, result } = read.data;
+    const lines = [
+      "Delegate this task with run_deep_agent.",
+      "",
+      `Task: ${task}`,
+      ...(context ? [`Context: ${context}`] : []),
+      ...(result ? [`Result: ${result}`] : []),
+      "",
+      "The agent sees the files under /workspace/ and its memories, but nothing of this conversation. Write the " +
+        "task argument so that it stands alone: the goal, the facts and constraints known here, what is out of " +
+        "scope, and the form of the result.",
+      AFTERWARDS,
+    ];
+    return answer("Delegate a task to a deep agent", lines.join("\n"));
   });
 }
-
-const delegation = ({ task, context, result }: z.output<typeof Arguments>): string =>
-  [
-    "Delegate this task with run_deep_agent.",
-    "",
-    `Task: ${task}`,
-    ...(context ? [`Context: ${context}`] : []),
-    ...(result ? [`Result: ${result}`] : []),
-    "",
-    "The agent sees the files under /workspace/ and its memories, but nothing of this conversation. Write the " +
-      "task argument so that it stands alone: the goal, the facts and constraints known here, what is out of " +
-      "scope, and the form of the result.",
-    AFTERWARDS,
-  ].join("\n");
 
 const AFTERWARDS =
   "If you get a run_id instead of an answer, call check_deep_agent until the run has ended. When it waits " +

@@ -140,7 +140,7 @@ async function finalResult(
   deps: ConnectionDeps,
 ): Promise<CallToolResult> {
   const ways = await answerWays({ kind: "run", view }, client, { context, deps });
-  return { isError: false, ...runResult(view, { ...ways, links: client.revision.links }) };
+  return { isError: false, ...runResult({ view }, { ...ways, form: client.form }) };
 }
 
 /** Takes answers to any of the questions, in any order. Ignores answers to unknown or old keys. */

@@ -15,7 +15,7 @@ import { continueRunOr, startRun } from "./start-run.ts";
 const output = RunReport.extend({ threadId: z.string().optional(), content: z.string().optional() });
 const asCodex: ServerTool["extend"] = (report) => ({
   threadId: report.thread_id,
-  content: report.answer ?? reportText(report),
+  content: report.more === undefined && report.answer !== undefined ? report.answer : reportText(report),
 });
 
 export const CODEX_TOOLS: readonly ServerTool[] = [
@@ -44,7 +44,7 @@ export const CODEX_TOOLS: readonly ServerTool[] = [
             'No run was started: this server cannot keep one run from writing, because approvals are set for the whole server. Leave sandbox out, or start a server with readOnly: ["/workspace"].',
           );
         const place = folderNote(args.cwd, call);
-        if (!place.ok) return refused(place.problem);
+        if (place.problem !== undefined) return refused(place.problem);
         const parts = [args["developer-instructions"], place.note, args.prompt];
         const task = wellFormed(parts.filter((part) => part !== undefined && part !== "").join("\n\n"));
         if (task.length > MAX_TASK)
@@ -77,17 +77,13 @@ export const CODEX_TOOLS: readonly ServerTool[] = [
 ];
 
 /** The folder of a call as the agent sees it. */
-function folderNote(
-  cwd: string | undefined,
-  { deps }: ToolCall,
-): { ok: true; note?: string } | { ok: false; problem: string } {
+function folderNote(cwd: string | undefined, { deps }: ToolCall): { note?: string; problem?: string } {
   const { workspace } = deps.config;
-  if (cwd === undefined) return { ok: true };
+  if (cwd === undefined) return {};
   if (workspace === undefined || !isInside(realPath(workspace), realPath(cwd)))
     return {
-      ok: false,
       problem: `No run was started: this server works in ${workspace === undefined ? "no folder of this machine" : `the folder ${basename(workspace)}`} only. Leave cwd out, or name a folder in it.`,
     };
   const inside = realPath(cwd).slice(realPath(workspace).length).replaceAll("\\", "/");
-  return inside === "" ? { ok: true } : { ok: true, note: `Work in the folder /workspace${inside}.` };
+  return inside === "" ? {} : { note: `Work in the folder /workspace${inside}.` };
 }

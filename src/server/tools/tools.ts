@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import type { Config } from "../../config/schema.ts";
 import { defined } from "../../core/defined.ts";
+import { memberOf } from "../../core/unknown.ts";
 import { alreadyAnswered, isQuestion } from "../../runs/run.ts";
 import type { Decision } from "../../tools/request.ts";
 import type { ContentBlock } from "../../tools/tool.ts";
@@ -47,7 +48,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     description:
       "Delegates a multi-step task to an agent that plans, reads, searches and edits files in /workspace/, " +
       "runs subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
-      "or a run_id if it takes longer; the run continues, and check_deep_agent has its result.",
+      "or a run_id if it takes longer; check_deep_agent has its result.",
     input: z.strictObject({
       task: taskText.describe("Goal, facts the agent cannot see, form of the result"),
       thread_id: z
@@ -77,26 +78,29 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     kind: "read",
     scopes: [],
     description:
-      "Status, progress, open approvals and questions, and answer of a run, or your recent runs without run_id. Returns as soon " +
-      "as something changes. Call it until status is completed, failed or cancelled.",
+      "Status, progress, approvals, questions and answer of a run, or your recent runs without run_id. " +
+      "Returns when something changes. Call it until status is completed, failed or cancelled.",
     input: z.strictObject({
       run_id: runId.optional(),
       after: z.int().min(0).optional().describe("last_event of its last report"),
       wait_seconds: waitSeconds,
+      offset: z.int().min(0).optional().describe("To read on in an answer"),
     }),
     alwaysLoaded: true,
     // A report of one run, or a list of runs.
     output: RunReport.partial().extend(RunList.partial().shape),
     handle: async (args, call) => {
       const { runs } = call;
-      if (args.run_id === undefined) return { kind: "runs", list: await recentRuns(runs) };
+      if (args.run_id === undefined)
+        return { kind: "runs", list: await recentRuns(runs, call.client.form.room) };
       const carried = await carriedAnswers(call);
       if (!carried.ok) return carried.outcome;
       const view = await runs.read.view(args.run_id);
       if (view === undefined) return unknownRun(args.run_id);
       const { answers } = carried;
-      const { after, wait_seconds: seconds } = args;
-      return deliver(call, view, { waitSeconds: seconds, untilChange: true, after, answers });
+      const { after, wait_seconds: seconds, offset } = args;
+      const outcome = await deliver(call, view, { waitSeconds: seconds, untilChange: true, after, answers });
+      return outcome.kind === "run" ? { ...outcome, ...defined({ offset }) } : outcome;
     },
   }),
   defineTool({
@@ -107,7 +111,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     description: "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
     input: answerInput,
     output: RunChange,
-    handle: async (args, { runs, deps }) => {
+    handle: async (args, { runs, deps, client: { form } }) => {
       const { run_id: id, approval_id: approvalId } = args;
       const before = await runs.read.view(id);
       const request = before?.requests.find((one) => one.id === approvalId);
@@ -119,7 +123,8 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
       if (typeof decision === "string") return refused(decision);
       const approval = before && pendingApprovals(before).find((one) => one.id === approvalId);
       // It would let a call run that the report of its run does not show whole.
-      if (before && approval && isAsItStands(decision, approval) && !isWholeInReport(before, approvalId)) {
+      const isShown = before !== undefined && isWholeInReport(before, approvalId, form.room);
+      if (before && approval && isAsItStands(decision, approval) && !isShown) {
         const openCommand = deps.openCommand(before.run);
         return refused(
           "The report of this run does not show the whole call, so it cannot be approved here; the run waits. " +
@@ -202,40 +207,44 @@ function readDecision(args: z.output<typeof answerInput>, tool: string): Decisio
   return { type: "edit", editedAction: { name: tool, args: editedArgs } };
 }
 
-/**
- * Tokens of a page. Clients cut longer results: Codex 0.169 takes out the middle of 12,000 characters, and of more than
- * 20,000, text and structure together, GitHub Copilot CLI 1.0.102 shows its model 500.
- */
-const PAGE_TOKENS = 2250;
-
 /** The agent's own tool reads, so that limits and errors are the same. A page begins and ends with how to continue. */
 async function read(
-  { path, offset, limit, piece }: z.output<typeof fileInput>,
+  { path, offset, limit = Infinity, piece }: z.output<typeof fileInput>,
   backend: Backend,
-  call: ToolCall,
+  { client, context }: ToolCall,
 ): Promise<Outcome> {
   const [{ readFileTool }, { resolveOptions }, { parseArguments }] = await Promise.all([
     import("../../tools/read-file.ts"),
     import("../../tools/options.ts"),
     import("../../tools/call.ts"),
   ]);
-  const tool = readFileTool(resolveOptions({ evictTokens: PAGE_TOKENS }));
-  const parsed = parseArguments(tool, { file_path: path, ...defined({ offset, limit, piece }) });
-  if (!parsed.ok) return refused(parsed.message);
-  const { id, signal } = call.context.mcpReq;
-  const { status, content } = await tool.handle(parsed.args, { callId: String(id), signal, backend });
-  if (typeof content === "string") {
-    if (status === "error") return refused(content);
-    const last = content.slice(content.lastIndexOf("\n") + 1);
-    const goesOn = last.startsWith("[") && last.includes("; continue with offset=");
-    return { kind: "file", path, content: goesOn ? `${last}\n\n${content}` : content, media: [] };
+  const { id, signal } = context.mcpReq;
+  // Some clients cut at 2,000 lines.
+  const asked = { file_path: path, limit: Math.min(limit, 1500), ...defined({ offset, piece }) };
+  // A token is four characters. A page whose characters or escapes take too many bytes is read again with fewer.
+  for (let evictTokens = 2200; ; evictTokens = Math.floor(evictTokens / 1.5)) {
+    const tool = readFileTool(resolveOptions({ evictTokens }));
+    const parsed = parseArguments(tool, asked);
+    if (!parsed.ok) return refused(parsed.message);
+    const { status, content, artifact } = await tool.handle(parsed.args, {
+      callId: String(id),
+      signal,
+      backend,
+    });
+    if (typeof content === "string") {
+      if (status === "error") return refused(content);
+      const goesOn = memberOf(artifact, "nextOffset") !== undefined;
+      const page = goesOn ? `${content.slice(content.lastIndexOf("\n") + 1)}\n\n${content}` : content;
+      if (Buffer.byteLength(JSON.stringify(page)) > client.form.room && evictTokens > 300) continue;
+      return { kind: "file", path, content: page, media: [] };
+    }
+    const media = content.flatMap(({ type, mimeType, data }: ContentBlock): Media[] => {
+      if (typeof mimeType !== "string" || typeof data !== "string") return [];
+      return [{ type: type === "image" || type === "audio" ? type : "resource", mimeType, data }];
+    });
+    const types = media.map(({ mimeType }) => mimeType).join(", ");
+    return { kind: "file", path, content: `${path}: ${types}`, media };
   }
-  const media = content.flatMap(({ type, mimeType, data }: ContentBlock): Media[] => {
-    if (typeof mimeType !== "string" || typeof data !== "string") return [];
-    return [{ type: type === "image" || type === "audio" ? type : "resource", mimeType, data }];
-  });
-  const types = media.map(({ mimeType }) => mimeType).join(", ");
-  return { kind: "file", path, content: `${path}: ${types}`, media };
 }
 
 export const toolsFor = (config: Pick<Config, "approvals" | "codexTools">): readonly ServerTool[] => [

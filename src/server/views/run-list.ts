@@ -33,8 +33,8 @@ const URGENCY: Readonly<Record<Run["status"], number>> = {
   cancelled: 2,
 };
 
-/** Lists the principal's recent runs: first the runs that wait for a person, then those at work, each newest first. */
-export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
+/** Lists the principal's recent runs in `room` bytes: first the runs that wait for a person, then those at work, each newest first. */
+export async function recentRuns(service: PrincipalRuns, room: number): Promise<RunList> {
   const newest = await service.read.list({ limit: MAX.newest });
   const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, MAX.listed);
   const runs = await Promise.all(
@@ -51,6 +51,7 @@ export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
       };
     }),
   );
+  while (runs.length > 1 && Buffer.byteLength(JSON.stringify(runs)) > room - 500) runs.pop();
   if (runs.length === 0) return { message: "You have no runs. Start one with run_deep_agent.", runs };
   return {
     message:

@@ -4,7 +4,15 @@ import { dollars, totalCost } from "./cost-words.ts";
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
-import { beginningOf, cutMiddle, displayName, firstSentence, oneLine } from "../../core/text.ts";
+import {
+  beginningOf,
+  cutMiddle,
+  displayName,
+  firstSentence,
+  headOf,
+  oneLine,
+  tailOf,
+} from "../../core/text.ts";
 import {
   type Approval,
   DEADLINE,
@@ -23,15 +31,22 @@ import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import { runUri } from "../contracts/uris.ts";
 import { addressLines, shownText } from "./request-form.ts";
 import { agentLabel, agentTypes, askedBy, continuesAfter } from "./request-words.ts";
-import { type GoalReport, goalLines, goalReport } from "./goal-report.ts";
+import { goalLines, goalReport } from "./goal-report.ts";
 import { RunDocument, usageDocument } from "./run-document.ts";
 import { asText, indented } from "./quoting.ts";
-import { type ShownCall, TO, shownCall } from "./shown-call.ts";
+import { TO, shownCall } from "./shown-call.ts";
 
-/** Sizes beyond which a report is cut; `truncated` names the cut parts. */
+/** Sizes beyond which a report is cut; `truncated` names the cut parts. Bytes count as text and as JSON. */
 const MAX = {
-  answer: 40_000,
+  /** Lines that an answer page may have: some clients cut at 2,000. */
+  answerLines: 1000,
+  /** Parts of the room for an answer and for requests, if others need it too. */
+  answerShare: 0.4,
+  requestsShare: 0.7,
+  /** Bytes of the sentences about missing parts. */
+  notices: 600,
   detail: 4000,
+  detailBytes: 6000,
   failure: 2000,
   line: 300,
   todos: 100,
@@ -99,7 +114,10 @@ export const RunReport = z.object({
   next: z.object({ tool: z.string(), after_seconds: z.number() }).optional(),
   truncated: z.array(z.string()).optional(),
 });
-export type RunReport = z.output<typeof RunReport>;
+/** `more`: the call that returns the next page of the answer. Lists of tools do not name it, to stay short. */
+export type RunReport = z.output<typeof RunReport> & {
+  more?: { tool: string; run_id: string; offset: number };
+};
 
 /** The part of a report that matters after a run was changed. */
 export const RunChange = RunReport.pick({ run_id: true, status: true, message: true, next: true });
@@ -121,59 +139,92 @@ export interface AnswerWays {
   decidesOnPage?: boolean;
 }
 
-/** `note`: the effect of the call, before the state of the run. */
-export function runReport(view: RunView, ways: AnswerWays, note?: string): RunReport {
+/**
+ * Reports a run in `room` bytes, and its answer from the character `offset`. `note`: the effect of the call, before the
+ * state of the run.
+ */
+export function runReport(
+  view: RunView,
+  ways: AnswerWays,
+  { note, room = 64_000, offset = 0 }: { note?: string; room?: number; offset?: number } = {},
+): RunReport {
   const { run } = view;
-  const truncated: string[] = [];
+  const { answer = "" } = run;
+  const truncated = new Set<string>();
   const capped: Capped = (name, items, limit) => {
-    if (items.length > limit) truncated.push(name);
+    if (items.length > limit) truncated.add(name);
     return items.slice(0, limit);
-  };
-  const pending = pendingApprovals(view);
-  const answer = run.answer === undefined ? undefined : cutToBytes(run.answer, MAX.answer);
-  if (answer !== run.answer) truncated.push("answer");
-  const structured = (JSON.stringify(run.structured)?.length ?? 0) <= MAX.answer ? run.structured : undefined;
-  if (structured === undefined && run.structured !== undefined) truncated.push("structured");
-  const whole = view.goal && goalReport(view.goal, isFinal(run.status));
-  const goal = whole && shortGoal(whole);
-  if (JSON.stringify(goal) !== JSON.stringify(whole)) truncated.push("goal");
-  const report: Omit<RunReport, "message"> = {
-    run_id: run.id,
-    thread_id: run.threadId,
-    status: run.status,
-    activity: line(view.activity),
-    last_event: run.lastSeq,
-    ...defined({ answer, structured, stop_reason: run.stopReason, failure_reason: run.failure?.reason }),
-    todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
-      content: line(content),
-      status,
-    })),
-    agents: reportAgents(view, capped),
-    approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
-    questions: capped(
-      "questions",
-      view.requests.filter(isQuestion).toSorted(statusFirst("pending")),
-      MAX.questions,
-    ).map(questionReport),
-    ...(goal && { goal }),
-    files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
-    usage: usageDocument(run.usage, totalCost(view.models)),
-    ...defined({ page: ways.page }),
-    ...nextStep(view, ways),
   };
   const message = [
     ...(note === undefined ? [] : [note]),
     statusMessage(view, ways),
     ...(run.schedule === undefined ? [] : [`Started by schedule ${asText(run.schedule.name)}.`]),
     ...proposedText(view),
-    ...deniedInTime(view),
-    ...unansweredInTime(view),
-    ...(truncated.length === 0
-      ? []
-      : [`Cut short here: ${truncated.join(", ")}. The resource ${runUri(run.id)} has all of it.`]),
+    ...missedInTime(view),
   ].join(" ");
-  return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
+  const report: RunReport = {
+    run_id: run.id,
+    thread_id: run.threadId,
+    status: run.status,
+    message,
+    activity: line(view.activity),
+    last_event: run.lastSeq,
+    ...defined({ answer: run.answer, structured: run.structured, stop_reason: run.stopReason }),
+    ...defined({ failure_reason: run.failure?.reason }),
+    todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
+      content: line(content),
+      status,
+    })),
+    agents: reportAgents(view, capped),
+    ...reportRequests(view, capped, room),
+    ...defined({ goal: view.goal && goalReport(view.goal, isFinal(run.status)) }),
+    files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
+    usage: usageDocument(run.usage, totalCost(view.models)),
+    ...defined({ page: ways.page }),
+    ...nextStep(view, ways),
+  };
+  const left = (): number => {
+    const rest = { ...report, answer: "" };
+    return room - MAX.notices - Math.max(countBytes(rest), Buffer.byteLength(reportText(rest)));
+  };
+  const wanted = Math.min(Buffer.byteLength(answer), room * MAX.answerShare);
+  // The least important first.
+  for (const name of ["agents", "files_changed", "todos", "goal", "structured"] as const) {
+    if (offset === 0 && left() >= wanted) break;
+    if ((JSON.stringify(report[name]) ?? "[]") !== "[]") truncated.add(name);
+    if (name === "goal" || name === "structured") delete report[name];
+    else report[name] = [];
+  }
+  if (answer !== "") pageAnswer(report, answer, offset, Math.max(left(), 500));
+  if (truncated.size > 0)
+    report.message += ` Cut short here: ${[...truncated].join(", ")}. The resource ${runUri(run.id)} has all of it.`;
+  const cut = [...(report.answer === run.answer ? [] : ["answer"]), ...truncated];
+  return { ...report, ...(cut.length === 0 ? {} : { truncated: cut }) };
 }
+
+const countBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
+/** Cuts the answer to a page of `limit` bytes that begins at a character, and names the call for the next one. */
+function pageAnswer(report: RunReport, answer: string, offset: number, limit: number): void {
+  const start = Math.min(offset, answer.length);
+  let page = headOf(tailOf(answer, answer.length - start), limit);
+  for (let size = countBytes(page); size > limit; size = countBytes(page))
+    page = headOf(page, Math.floor((page.length * limit) / (size + 1)));
+  const lines = page.split(/(?<=\n)/);
+  page = lines.slice(0, MAX.answerLines).join("");
+  const isLast = start + page.length >= answer.length;
+  const lastLine = page.lastIndexOf("\n") + 1;
+  if (!isLast && lastLine > page.length / 2) page = page.slice(0, lastLine);
+  const end = start + page.length;
+  report.answer = page;
+  if (start === 0 && isLast) return;
+  const part = `${isLast ? "End" : "Part"} of the answer: characters ${start} to ${end} of ${answer.length}.`;
+  report.message = [part, ...(isLast ? [] : [readOn(report.run_id, end)]), report.message].join(" ");
+  if (!isLast) report.more = { tool: "check_deep_agent", run_id: report.run_id, offset: end };
+}
+
+const readOn = (runId: string, offset: number): string =>
+  `To read on, call check_deep_agent with run_id ${runId} and offset ${offset}.`;
 
 /** Reports how many changes of a run on a copy the folder has. */
 function proposedText({ run: { changes, status, unapplied } }: RunView): string[] {
@@ -188,44 +239,35 @@ function proposedText({ run: { changes, status, unapplied } }: RunView): string[
   return [`${files} A person can still apply them on the page or with "runs review" in a terminal.`];
 }
 
-/** A goal with its long texts cut. */
-const shortGoal = ({ criteria, ...goal }: GoalReport): GoalReport => ({
-  ...goal,
-  criteria: criteria.map(({ criterion, evidence, missing, ...finding }) => ({
-    ...finding,
-    criterion: cutMiddle(criterion, MAX.line),
-    ...defined({
-      evidence: evidence && cutMiddle(evidence, MAX.line),
-      missing: missing && cutMiddle(missing, MAX.line),
-    }),
-  })),
-});
+/** Characters of a detail for which a report has room. */
+function detailLimit(detail: string): number {
+  const size = Math.max(countBytes(detail), Buffer.byteLength(indented(detail)));
+  return size <= MAX.detailBytes ? MAX.detail : Math.floor((detail.length * MAX.detailBytes) / size);
+}
 
-const inReport = (approval: Approval): ShownCall => shownCall(approval, MAX.detail);
+const NOT_WHOLE = "[This is not the whole call: it is approved only where all of it is shown]";
 
 function approvalReport(approval: Approval): RunReport["approvals"][number] {
   const { preview, expiresAt } = approval;
-  const { detail, isWhole } = inReport(approval);
+  const shown = shownCall(approval, detailLimit(shownCall(approval, MAX.detail).detail));
+  const { detail, isWhole } = shown;
   return {
     id: approval.id,
     tool: approval.tool,
     agent: agentLabel(approval.agent),
     summary: line(preview.summary),
     ...defined({ destination: preview.destination }),
-    detail: isWhole
-      ? detail
-      : `${detail}\n[This is not the whole call: it is approved only where all of it is shown]`,
+    detail: isWhole ? detail : `${detail}\n${NOT_WHOLE}`,
     // Approving the same further calls is for people alone.
-    decisions: offeredDecisions(approval, inReport(approval)).filter(
-      (decision) => decision !== "approve_same",
-    ),
+    decisions: offeredDecisions(approval, shown).filter((decision) => decision !== "approve_same"),
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };
 }
 
 function questionReport(asked: OpenQuestion): RunReport["questions"][number] {
   const { id, agent, status, expiresAt } = asked;
-  const text = cutMiddle(shownText(asked), MAX.detail);
+  const shown = cutMiddle(shownText(asked), MAX.detail);
+  const text = cutMiddle(shown, detailLimit(shown));
   return {
     id,
     kind: asked.kind,
@@ -243,10 +285,29 @@ const statusFirst =
   (one: { status: string }, other: { status: string }): number =>
     Number(other.status === status) - Number(one.status === status);
 
-export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
-  pendingApprovals(view)
-    .slice(0, MAX.approvals)
-    .some((approval) => approval.id === approvalId && inReport(approval).isWhole);
+/** Reports as many approvals and questions as there is room for, and at least one. */
+function reportRequests(view: RunView, capped: Capped, room: number) {
+  let used = 0;
+  const fitting = <Item>(name: string, items: readonly Item[], limit: number): Item[] => {
+    const count = items.slice(0, limit).findIndex((item) => {
+      const isFirst = used === 0;
+      used += 1.2 * countBytes(item);
+      return !isFirst && used > room * MAX.requestsShare;
+    });
+    return [...capped(name, items, count < 0 ? limit : count)];
+  };
+  const questions = view.requests.filter(isQuestion).toSorted(statusFirst("pending"));
+  return {
+    approvals: fitting("approvals", pendingApprovals(view).map(approvalReport), MAX.approvals),
+    questions: fitting("questions", questions.map(questionReport), MAX.questions),
+  };
+}
+
+/** True if the report of a run shows the whole call that waits for this approval. */
+export const isWholeInReport = (view: RunView, approvalId: string, room: number): boolean =>
+  reportRequests(view, (_name, items, limit) => items.slice(0, limit), room).approvals.some(
+    ({ id, detail }) => id === approvalId && !detail.endsWith(NOT_WHOLE),
+  );
 
 type Capped = <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[];
 
@@ -264,19 +325,14 @@ function reportAgents({ run, subagents }: RunView, capped: Capped): RunReport["a
   );
 }
 
-/** `text` cut in the middle to about `limit` bytes of UTF-8. */
-function cutToBytes(text: string, limit: number): string {
-  const bytes = Buffer.byteLength(text);
-  return bytes <= limit ? text : cutMiddle(text, Math.floor((text.length * limit) / bytes));
-}
-
 /**
  * The report for clients that show text only; it leaves nothing out that the reader has to know. Many show it as
  * Markdown, so texts of models and names of files are quoted.
  */
 export function reportText(report: RunReport): string {
   const { answer = "", todos, agents, goal, approvals, questions, files_changed: files, usage } = report;
-  const isWhole = report.status === "completed" && report.stop_reason === undefined;
+  const isEnded = report.status === "completed" && report.stop_reason === undefined;
+  const isWhole = isEnded && !report.truncated?.includes("answer");
   const todoLines = todos.map(({ status, content }) => `${TODO_MARKS[status] ?? "[ ]"} ${asText(content)}`);
   const { input_tokens: read, output_tokens: written, cost_usd: usd } = usage;
   const cost = usd === "unknown" || usd === 0 ? "" : ` · ${dollars(usd)}`;
@@ -304,6 +360,7 @@ export function reportText(report: RunReport): string {
       !report.message.includes(report.page) &&
       `For the user, to see the run in a browser: ${report.page}`,
     `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${read} in, ${written} out${cost}`,
+    report.more && readOn(report.run_id, report.more.offset),
   ];
   return sections.filter(Boolean).join("\n\n");
 }
@@ -365,26 +422,22 @@ const CONTINUE = "To continue its conversation, call run_deep_agent with its thr
 
 const sentence = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
 
-/** Names the newest of the approvals that nobody decided in time. */
-function deniedInTime({ requests }: RunView): string[] {
-  const denied = requests.filter(isApproval).filter(({ decidedBy }) => decidedBy === DEADLINE);
-  const last = denied.at(-1);
-  if (last === undefined) return [];
-  const others = denied.length === 1 ? "" : ` and ${denied.length - 1} before it`;
-  const what = `${asText(last.tool, 64)}: ${asText(last.preview.summary)}`;
-  return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
-}
-
-/** Names the newest of the questions that nobody answered in time. */
-function unansweredInTime({ requests }: RunView): string[] {
-  const last = requests.filter(isQuestion).findLast(({ decidedBy }) => decidedBy === DEADLINE);
-  if (last === undefined) return [];
-  const text = asText(shownText(last));
-  return [`Nobody answered in time: "${text}"; the agent continued without an answer.`];
+/** Names the newest approval and the newest question that nobody decided in time. */
+function missedInTime({ requests }: RunView): string[] {
+  const missed = requests.filter(({ decidedBy }) => decidedBy === DEADLINE);
+  const denied = missed.filter(isApproval);
+  const [last, question] = [denied.at(-1), missed.findLast(isQuestion)];
+  const others = denied.length > 1 ? ` and ${denied.length - 1} before it` : "";
+  const what = last && `${asText(last.tool, 64)}: ${asText(last.preview.summary)}${others}`;
+  const text = question && asText(shownText(question));
+  return [
+    ...(what ? [`Nobody decided in time on ${what}; the deadline denied it.`] : []),
+    ...(text ? [`Nobody answered in time: "${text}"; the agent continued without an answer.`] : []),
+  ];
 }
 
 function howToAnswer(view: RunView, ways: AnswerWays): string {
-  const { forms, opensPage, isUnread, model, openCommand } = ways;
+  const { forms, opensPage, isUnread, model, openCommand, page, decidesOnPage } = ways;
   const { run } = view;
   const waiting = waitingIn(view);
   const hasQuestions = waiting.some(isQuestion);
@@ -401,21 +454,16 @@ function howToAnswer(view: RunView, ways: AnswerWays): string {
   const why = isUnread
     ? "This client closed the question before anyone could read it."
     : `This client cannot show ${hasQuestions ? "the form of a question" : "an approval form"}.`;
-  const places = [...deciding(ways, openCommand?.(run)), IN_ANOTHER_CLIENT];
+  const command = openCommand?.(run);
+  const onPage = page !== undefined && decidesOnPage === true;
+  const terminal = onPage ? "in a terminal with" : "on the page of this run, which this command opens:";
+  const places = [
+    ...(onPage ? [`on the page of this run: ${page}`] : []),
+    ...(command === undefined ? [] : [`${terminal} ${command}`]),
+    "in a client that shows forms, by check_deep_agent with this run_id there",
+  ];
   const [act, outcome] = hasQuestions ? ["answer", "answer"] : ["decide", "decision"];
   return `${why} Tell the user to ${act} ${places.slice(0, 2).join(", or ")}. check_deep_agent with after: ${run.lastSeq} waits for their ${outcome}.`;
-}
-
-const IN_ANOTHER_CLIENT = "in a client that shows forms, by check_deep_agent with this run_id there";
-
-/** The places where a person decides, the page first. */
-function deciding({ page, decidesOnPage }: AnswerWays, command: string | undefined): string[] {
-  if (page === undefined || decidesOnPage !== true)
-    return command === undefined ? [] : [`on the page of this run, which this command opens: ${command}`];
-  return [
-    `on the page of this run: ${page}`,
-    ...(command === undefined ? [] : [`in a terminal with ${command}`]),
-  ];
 }
 
 function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {

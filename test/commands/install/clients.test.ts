@@ -4,9 +4,11 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { filesIn } from "../../support/files-in.ts";
+import { parse as parseToml } from "smol-toml";
 import { parse } from "yaml";
 import { CLIENT_NAMES, findClient } from "../../../src/cli/clients/catalogue.ts";
 import { COMMANDS } from "../../../src/cli/commands.ts";
+import { setTomlTable } from "../../../src/cli/clients/toml-text.ts";
 import { setYamlMember } from "../../../src/cli/clients/yaml-text.ts";
 import { parseJson } from "../../../src/config/load.ts";
 import { connect } from "../../support/harness.ts";
@@ -111,15 +113,7 @@ const DOCUMENTED: Readonly<Record<string, Documented>> = {
     }),
   },
   gemini: { files: everywhere(".gemini/settings.json"), form: servers("mcpServers") },
-  codex: {
-    form: ({ command, args, env }) => [
-      ..."codex mcp add deepagent".split(" "),
-      ...Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
-      "--",
-      command,
-      ...args,
-    ],
-  },
+  codex: { files: everywhere(".codex/config.toml"), form: servers("mcp_servers", { required: true }) },
   goose: {
     files: [
       "/home/me/.config/goose/config.yaml",
@@ -178,6 +172,8 @@ async function written(name: string, stdout: string): Promise<unknown> {
   if (client?.kind === "file") {
     const text = readFileSync(client.file, "utf8");
     if (client.format === "yaml") return parse(text);
+    // As plain objects.
+    if (client.format === "toml") return JSON.parse(JSON.stringify(parseToml(text)));
     const parsed = parseJson(text);
     return parsed.ok ? parsed.value : parsed.place;
   }
@@ -342,5 +338,57 @@ describe("the YAML of Goose", () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(why) });
     expect(readFileSync(file, "utf8")).toBe(text);
     expect(existsSync(`${file}.before-deepagent`)).toBe(false);
+  });
+});
+
+describe("the TOML of Codex", () => {
+  const FILE = ".codex/config.toml";
+  const value = { command: "new", args: ["a\nb"], required: true, env: { A: "1" } };
+
+  it.each([
+    ["other servers", '# mine\nmodel = "x" # keep\n\n[mcp_servers.a]\ncommand = "x"\n'],
+    ["tables behind", "[mcp_servers.a]\r\ncommand = 'x'\r\n\r\n# about b\r\n[b]\r\nat = 1979-05-27\r\n"],
+    ["lists of tables", '[[hooks]]\nrun = ["[mcp_servers.deepagent]"]\n'],
+    ["no servers", "[mcp_servers]\n"],
+    ["no text", ""],
+  ])("with %s keeps every other line, and has its bytes again after uninstall", async (_, text) => {
+    const file = join(home, FILE);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+    const install = ["install", "codex", "--model", "offline", "--workspace", workspace];
+    expect(await bin(...install)).toMatchObject({ code: 0 });
+    const after = readFileSync(file, "utf8");
+    for (const line of text.split("\n")) expect(after.split("\n")).toContain(line);
+    expect(parseToml(after)).toMatchObject({
+      ...parseToml(text),
+      mcp_servers: { deepagent: { required: true } },
+    });
+    expect((await bin(...install)).stdout).toContain("already has this server");
+    // Not the earlier file as a whole: something was changed since.
+    writeFileSync(file, `# new\n${after}`);
+    await bin("uninstall", "codex");
+    expect(readFileSync(file, "utf8")).toBe(`# new\n${text}`);
+  });
+
+  it("is replaced in its place when it changes, its own tables too", () => {
+    const ours = '[mcp_servers."deepagent"]\ncommand = "old"\n\n[mcp_servers.deepagent.env]\nB = "2"\n';
+    const result = setTomlTable(`a = 1\n${ours}\n# b\n[b]\n`, "mcp_servers", "deepagent", value);
+    const text = expect.stringMatching(/^a = 1\n\[mcp.*\n\n# b\n\[b\]\n$/s);
+    expect(result).toMatchObject({ ok: true, text });
+    expect(result.ok && parseToml(result.text)["mcp_servers"]).toMatchObject({ deepagent: value });
+  });
+
+  it.each([
+    ["mcp_servers = { a = { command = 'x' } }\n", '"mcp_servers" is not what clients write there'],
+    ["[mcp_servers]\ndeepagent.command = 'x'\n", '"mcp_servers" is not what clients write there'],
+    ["a = '''\n[mcp_servers.deepagent]\n'''\n", '"mcp_servers" is not what clients write there'],
+    ["a = \n", "it is not valid TOML"],
+  ])("is left alone when it is %j", async (text, why) => {
+    const file = join(home, FILE);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+    const { code, stderr } = await bin("install", "codex", "--model", "offline", "--workspace", workspace);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(why) });
+    expect(readFileSync(file, "utf8")).toBe(text);
   });
 });

@@ -157,7 +157,7 @@ describe("a client's file", () => {
     expect(stdout).toContain(`Runs and memories are kept in ${data}, which`);
     expect(stdout).toContain(`To delete them: rm -r ${data}\n`);
     expect(stdout).toMatch(/Keys in the keychain are kept as well. To list them: .* keys list/);
-    const elsewhere = await bin(["uninstall", "codex"], { DEEPAGENT_DATA_DIR: moved });
+    const elsewhere = await bin(["uninstall", "claude-code"], { DEEPAGENT_DATA_DIR: moved });
     expect(elsewhere.stdout).toContain(`rm -r '${moved}'`);
   });
 
@@ -339,10 +339,11 @@ describe("keys and places that are shared", () => {
   });
 
   it("the command of a client has no value of a key in it", async () => {
-    const args = ["install", "codex", ...READY, project, "--env", `OPENAI_API_KEY=${KEY}`, "--env", "A=b c"];
+    const args = ["install", "claude-code", ...READY, project];
+    args.push("--env", `OPENAI_API_KEY=${KEY}`, "--env", "A=b c");
     const { code, stdout, stderr } = await bin(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toContain(`--env OPENAI_API_KEY="$OPENAI_API_KEY" --env A='b c' -- `);
+    expect(stdout).toContain(`--env OPENAI_API_KEY="$OPENAI_API_KEY" --env A='b c' --scope user`);
     expect(stdout).toContain("Before that, set OPENAI_API_KEY in that shell.");
     expect(stdout).not.toContain(KEY);
   });
@@ -420,13 +421,13 @@ describe("deepagent-mcp install", () => {
     mkdirSync(folder);
     const { OPENAI_BASE_URL: url } = await provider("openai");
     const args = ["--workspace", folder, "--env", "OPENAI_API_KEY", "--env", `OPENAI_BASE_URL=${url}`];
-    const { stdout } = await bin(["install", "codex", ...args], { OPENAI_API_KEY: WIRE_KEY });
+    const { stdout } = await bin(["install", "claude-code", ...args], { OPENAI_API_KEY: WIRE_KEY });
     expect(stdout).toContain(
-      `codex mcp add deepagent --env OPENAI_API_KEY="$OPENAI_API_KEY" --env OPENAI_BASE_URL=${url} -- `,
+      `claude mcp add --env OPENAI_API_KEY="$OPENAI_API_KEY" --env OPENAI_BASE_URL=${url} --scope user`,
     );
     expect(stdout).toContain(`${BIN} --workspace '${home}/it'\\''s here'`);
     expect(stdout).toContain("All checks passed.");
-    expect((await bin(["uninstall", "codex"])).stdout).toContain("codex mcp remove deepagent");
+    expect((await bin(["uninstall", "claude-code"])).stdout).toContain("claude mcp remove");
   });
 
   it("changes nothing with --print, for an unknown client, or a folder that is not there", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ConfigSchema, type ConfigInput } from "../../../src/config/schema.ts";
-import { KNOWN_LIMITS, windowFor } from "../../../src/server/calls/client.ts";
+import { windowFor } from "../../../src/server/calls/client.ts";
+import { CLIENTS } from "../../../src/server/calls/known-clients.ts";
 import { leavingBy, stopsRun } from "../../../src/server/delivery/deliver.ts";
 
 const delivery = (changes: NonNullable<ConfigInput["delivery"]> = {}) =>
@@ -17,11 +18,12 @@ test("calls of unknown clients wait 40 seconds, with a progress token or without
 test("only clients known to extend wait longer, and only while they are told of progress", () => {
   const seconds = (name: string, tellsProgress: boolean) =>
     windowFor({ name, version: "1.2.3" }, tellsProgress, delivery()).seconds;
-  const names = Object.keys(KNOWN_LIMITS);
-  expect(names.map((name) => seconds(name, false))).toEqual(names.map(() => 40));
-  expect(names.map((name) => seconds(name, true))).toEqual(
-    names.map((name) => (KNOWN_LIMITS[name]?.extendsOnProgress === true ? 240 : 40)),
+  const known = CLIENTS.flatMap(({ names, waits }) => names.map((name) => ({ name, waits })));
+  expect(known.map(({ name }) => seconds(name, false))).toEqual(known.map(() => 40));
+  expect(known.map(({ name }) => seconds(name, true))).toEqual(
+    known.map(({ waits }) => (waits?.extendsOnProgress === true ? 240 : 40)),
   );
+  expect(seconds("claude-code", true)).toBe(240);
 });
 
 test("the configuration replaces what is known, for a client or for some of its versions", () => {
