@@ -28,7 +28,7 @@
     },
   });
   for (const [name, run] of known) if (!(name in globalThis)) globalThis[name] = run;
-  // Programs are no modules. One that exports a function by default is to run it.
+  // Runs the function that a program exports by default, as if it were a module.
   globalThis.exports = {};
   globalThis.require = (name) => {
     const instead = known.has("read_file") ? ", such as tools.read_file" : "";
