@@ -104,8 +104,7 @@ async function openPeers() {
     ].map(async (name) => (await load(name)).default),
   );
   const require = createRequire(join(place, "package.json"));
-  const { JSDOM } = require("jsdom");
-  const { Readability } = require("@mozilla/readability");
+  const [{ JSDOM }, { Readability }] = ["jsdom", "@mozilla/readability"].map((name) => require(name));
   const whole = async (html) =>
     String(await unified().use(rehype).use(remark).use(gfm).use(text).process(html));
   return {

@@ -28,7 +28,7 @@
     },
   });
   for (const [name, run] of known) if (!(name in globalThis)) globalThis[name] = run;
-  // Programs are scripts, not modules. The default export of one is its main function.
+  // Runs the function that a program exports by default, as if it were a module.
   globalThis.exports = {};
   globalThis.require = (name) => {
     const instead = known.has("read_file") ? ", such as tools.read_file" : "";

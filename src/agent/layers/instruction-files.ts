@@ -290,7 +290,7 @@ function readCondition(
   without: string,
 ): "always" | { patterns: string[] } | { description: string } {
   const { paths, applyTo, globs, fileMatchPattern, alwaysApply, description } = fields;
-  const mode = String(fields["trigger"] ?? fields["inclusion"] ?? "");
+  const mode = fields["trigger"] ?? fields["inclusion"];
   const given = [paths, applyTo, globs, fileMatchPattern].flat().flatMap((one) => {
     const parts: string[] = [];
     for (const piece of typeof one === "string" ? one.split(",") : []) {
@@ -301,9 +301,9 @@ function readCondition(
     }
     return parts.map((part) => part.trim().replace(/^\.\//, "")).filter((part) => part !== "");
   });
-  const isAlways = alwaysApply === true || ["always_on", "always"].includes(mode);
+  const isAlways = alwaysApply === true || ["always_on", "always"].some((one) => one === mode);
   if (isAlways || given.some((pattern) => ["*", "**", "**/*"].includes(pattern))) return "always";
-  const isChosen = ["manual", "auto", "model_decision"].includes(mode) || alwaysApply === false;
+  const isChosen = ["manual", "auto", "model_decision"].some((one) => one === mode) || alwaysApply === false;
   if (given.length > 0 && (alwaysApply === false || !isChosen)) return { patterns: given.slice(0, 50) };
   if (!isChosen && without === "always") return "always";
   return { description: oneLine(typeof description === "string" ? description : "", 300) };
