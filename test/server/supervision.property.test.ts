@@ -62,7 +62,7 @@ const ARGUMENTS: Readonly<Record<string, Readonly<Record<string, Effect>>>> = {
   // Unknown arguments of Codex, such as its approval policy, are left out; its sandbox chooses nothing.
   codex: { prompt: "none", cwd: "none", model: "allowed", "developer-instructions": "none", sandbox: "none" },
   "codex-reply": { prompt: "none", threadId: "none", conversationId: "none" },
-  check_deep_agent: { run_id: "none", after: "none", wait_seconds: "none" },
+  check_deep_agent: { run_id: "none", after: "none", offset: "none", wait_seconds: "none" },
   // Listed only where the operator sets `approvals.allowModelAnswers`.
   answer_deep_agent: {
     run_id: "none",
