@@ -49,7 +49,7 @@ describe("the guide", () => {
     expect(names.filter((name) => !guide.includes(`\`${name}\``))).toEqual([]);
   });
 
-  it("walks through the loop by files and functions that exist, in fewer than 700 lines", () => {
+  it("walks through the loop by files and functions that exist, in fewer than 750 lines", () => {
     const walk = guide.split("\n### The agent loop\n")[1]?.split("\n## ")[0] ?? "";
     const files = [...walk.matchAll(/`([\w-]+\.ts)`/g)].map(([, name = ""]) => name);
     const sources = files.map((name) => {
@@ -60,7 +60,7 @@ describe("the guide", () => {
     expect(names.length).toBeGreaterThan(10);
     expect(names.filter((name) => !sources.some((source) => source.includes(name)))).toEqual([]);
     const lines = sources.slice(0, 4).reduce((sum, source) => sum + source.trimEnd().split("\n").length, 0);
-    expect(lines).toBeLessThan(700);
+    expect(lines).toBeLessThan(750);
   });
 
   it.each(snippets.map(([heading], index) => ({ heading, index })))("runs: $heading", async ({ index }) => {
