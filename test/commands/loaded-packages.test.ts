@@ -17,8 +17,8 @@ const AGENT = /^(@langchain\/|langchain$)/;
 test("the handshake loads one small file", async () => {
   const files = await filesLoadedBy(terminalHome(), [], INITIALIZE);
   expect(files.map((file) => basename(file))).toEqual(["deepagent-mcp.js"]);
-  expect(statSync(BIN).size).toBeLessThan(18_500);
-  expect(statSync(join(dirname(BIN), "handshake.json")).size).toBeLessThan(40_000);
+  expect(statSync(BIN).size).toBeLessThan(19_500);
+  expect(statSync(join(dirname(BIN), "handshake.json")).size).toBeLessThan(58_000);
 });
 
 test("a server loads neither agent nor storage before it is used, and all that it loads is small", async () => {
@@ -31,10 +31,10 @@ test("a server loads neither agent nor storage before it is used, and all that i
   const sizes = files.map((file) => statSync(file).size);
   // Each file and each byte of it takes time before the first answer.
   expect(sizes.length).toBeLessThan(9);
-  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(935_000);
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(940_000);
 });
 
-test("looking at a run and deciding for it load nothing of the agent", async () => {
+test("looking at a run and deciding for it load nothing of the agent", { tags: ["long"] }, async () => {
   const home = terminalHome();
   const run = await waitingRun(home);
   for (const words of [
@@ -51,10 +51,14 @@ test("looking at a run and deciding for it load nothing of the agent", async () 
   expect(await packagesLoadedBy(home, ["runs", "points", run])).toContain("@langchain/langgraph");
 });
 
-test("doctor loads nothing of the agent where no other MCP server is configured", async () => {
-  const loaded = await packagesLoadedBy(terminalHome(), ["doctor"]);
-  expect(loaded.filter((name) => AGENT.test(name))).toEqual([]);
-});
+test(
+  "doctor loads nothing of the agent where no other MCP server is configured",
+  { tags: ["long"] },
+  async () => {
+    const loaded = await packagesLoadedBy(terminalHome(), ["doctor"]);
+    expect(loaded.filter((name) => AGENT.test(name))).toEqual([]);
+  },
+);
 
 /** The installed packages that the program as it is shipped imports for these words. */
 const packagesLoadedBy = async (home: TerminalHome, words: readonly string[]): Promise<string[]> =>

@@ -13,7 +13,7 @@ export const LONG_FILES: readonly string[] = [
   "test/backends/filesystem/{filesystem-processes,filesystem-race}.test.ts",
   "test/backends/policy/policy-links.property.test.ts",
   "test/backends/sandbox/{namespace-bubblewrap,starters,stopping}.test.ts",
-  "test/commands/{completions,loaded-packages}.test.ts",
+  "test/commands/completions.test.ts",
   "test/commands/{doctor/doctor,init/init,install/clients,install/install,keys/keys,models/models,news/news,runs/runs,schedule/schedule,login/login}.test.ts",
   "test/commands/run/{keychain,run}.test.ts",
   "test/evals/{evals,main-job}.test.ts",
