@@ -7,18 +7,16 @@ import { loadSources } from "./sources.mjs";
 
 const ID = "@id@";
 const REVISION = "@revision@";
-/** Asked for in place of `REVISION`: a server answers with a revision that it knows. */
-const SESSION_REVISION = "2025-11-25";
 const request = (method, params) => ({ jsonrpc: "2.0", id: ID, method, ...(params && { params }) });
 
-function sessionRequests(clientInfo) {
-  const params = { protocolVersion: SESSION_REVISION, capabilities: {}, clientInfo };
+function sessionRequests(protocolVersion, clientInfo) {
+  const params = { protocolVersion, capabilities: {}, clientInfo };
   return [request("initialize", params), request("tools/list"), request("ping")];
 }
 
-function latestRequests(clientInfo) {
+function latestRequests(revision, clientInfo) {
   const _meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/protocolVersion": revision,
     "io.modelcontextprotocol/clientInfo": clientInfo,
     "io.modelcontextprotocol/clientCapabilities": {},
   };
@@ -51,22 +49,31 @@ async function answersTo(program, flags, requests) {
 export async function writeHandshake(bin) {
   const starter = join(bin, "ask.mjs");
   await writeFile(starter, 'await (await import("./main.js")).run();\n');
-  const { CLIENTS, resultForm } = await loadSources('export * from "./src/server/calls/known-clients.ts";');
+  const { CLIENTS, REVISIONS, resultForm } = await loadSources(`
+    export * from "./src/server/calls/known-clients.ts";
+    export { REVISIONS } from "./src/server/contracts/revisions.ts";`);
+  const idsOf = (withSessions) =>
+    REVISIONS.filter(({ sessions }) => sessions === withSessions).map(({ id }) => id);
+  // A server answers with the revision that it is asked for; any with a handshake serves.
+  const [sessions, [newest]] = [idsOf(true), idsOf(false)];
+  const asked = sessions[0];
   const textClients = CLIENTS.filter((client) => !resultForm(client).structure).flatMap(({ names }) => names);
-  const ask = (name, requests) =>
-    Promise.all(
-      [[], ["--codex-tools"]].map((flags) => answersTo(starter, flags, requests({ name, version: "0" }))),
-    );
-  const session = await ask("build", sessionRequests);
-  const latest = await ask("build", latestRequests);
-  const [name] = textClients;
-  const asText = { session: await ask(name, sessionRequests), latest: await ask(name, latestRequests) };
+  /** The answers to a client of this name: without the tools of Codex, and with them. */
+  const ask = (requests) =>
+    Promise.all([[], ["--codex-tools"]].map((flags) => answersTo(starter, flags, requests)));
+  const inSession = (name) => ask(sessionRequests(asked, { name, version: "0" }));
+  const inLatest = (name) => ask(latestRequests(newest, { name, version: "0" }));
+  const [textClient] = textClients;
+  const session = await inSession("build");
+  const latest = await inLatest("build");
+  const asText = { session: await inSession(textClient), latest: await inLatest(textClient) };
   await rm(starter);
   const lists = (answers) => answers.map(([, list]) => list);
   const answers = {
-    initialize: session[0][0].replace(JSON.stringify(SESSION_REVISION), JSON.stringify(REVISION)),
+    initialize: session[0][0].replace(JSON.stringify(asked), JSON.stringify(REVISION)),
     discover: latest[0][0],
     ping: session[0][2],
+    revisions: { session: sessions, latest: newest },
     textClients,
     tools: {
       session: { structure: lists(session), text: lists(asText.session) },

@@ -143,10 +143,17 @@ export async function namedRun(local: LocalRuns, word: string): Promise<string |
   return undefined;
 }
 
-/** Reports that no run of this machine's people has the id; one of a person with a token is named. */
-export async function unknownRun({ operator, runsCommand }: LocalRuns, word: string): Promise<ExitCode> {
+/** The newest run of anybody that `word` names, by its id, the beginning of one, or as the `last`. */
+export async function runOfAnybody({ operator }: LocalRuns, word: string) {
+  const all = await operator.listAll(MAX_ALL);
   const isNamed = beginsWith(word, "run_");
-  const theirs = (await operator.listAll(MAX_ALL)).find(({ id }) => isNamed(id));
+  return word === "last" ? all[0] : all.find(({ id }) => isNamed(id));
+}
+
+/** Reports that no run of this machine's people has the id; one of a person with a token is named. */
+export async function unknownRun(local: LocalRuns, word: string): Promise<ExitCode> {
+  const { runsCommand } = local;
+  const theirs = await runOfAnybody(local, word);
   if (theirs === undefined)
     return complain(
       `No run has the id ${JSON.stringify(word.slice(0, 80))}. ${runsCommand("list")} shows them.`,

@@ -17,7 +17,7 @@ import {
   ALL_PRINCIPALS,
   type LocalRuns,
   MAX_ALL,
-  beginsWith,
+  runOfAnybody,
   namedRun,
   unknownRun,
   withLocalRuns,
@@ -76,9 +76,7 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
     const [word, ...others] = words;
     if (word === undefined) return act(local, [], args);
     if (isOfAll) {
-      const all = await local.operator.listAll(MAX_ALL);
-      const isNamed = beginsWith(word, "run_");
-      const run = word === "last" ? all[0] : all.find(({ id }) => isNamed(id));
+      const run = await runOfAnybody(local, word);
       return run === undefined ? unknownRun(local, word) : showRun(local, run.id, args.flags, run.principal);
     }
     const runId = await namedRun(local, word);

@@ -67,13 +67,6 @@ export function changedLines(diff: string): string {
   return kept.join("\n");
 }
 
-/** Counts the lines that a diff shows as changed; of a diff that was cut these are fewer than really changed. */
-export function diffCounts(diff: string): DiffCounts {
-  const kinds = diffLines(diff).map(({ kind }) => kind);
-  const count = (kind: DiffLine["kind"]): number => kinds.filter((each) => each === kind).length;
-  return { added: count("add"), removed: count("del") };
-}
-
 /** The counts of several changes together; `undefined` as soon as those of one are not known. */
 export function sumOfCounts(all: readonly Partial<DiffCounts>[]): DiffCounts | undefined {
   const sum = { added: 0, removed: 0 };

@@ -47,6 +47,10 @@ export const variableText = (text: string): string => text.trim().replace(/^(["'
 
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
+/** True if `names` has the name; one with `*` at its end stands for all names that begin so. */
+export const hasName = (names: readonly string[], name: string): boolean =>
+  names.some((known) => (known.endsWith("*") ? name.startsWith(known.slice(0, -1)) : known === name));
+
 /** The first sentence of `text`, on one line of at most `limit` units. */
 export const firstSentence = (text: string, limit: number): string =>
   oneLine(

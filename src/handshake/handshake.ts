@@ -2,6 +2,7 @@ import { fstatSync, readFileSync, writeSync } from "node:fs";
 import { homedir } from "node:os";
 import { codeOf } from "../core/errors.ts";
 import { createLogger } from "../core/logger.ts";
+import { hasName } from "../core/text.ts";
 import { type FirstMessage, clientName, isBare, isLatest, readMessage, sessionRevision } from "./requests.ts";
 import { acceptedStart } from "./settings.ts";
 
@@ -21,6 +22,8 @@ interface Answers {
   readonly initialize: string;
   readonly discover: string;
   readonly ping: string;
+  /** Revisions with a handshake, and the one in which each request names its revision. */
+  readonly revisions: { readonly session: readonly string[]; readonly latest: string };
   /** Names of clients whose results are text alone; one with `*` at its end is the beginning of a name. */
   readonly textClients: readonly string[];
   /**
@@ -124,17 +127,16 @@ class Handshake {
     if (this.#first === undefined) return this.#open(message, line);
     const { id, method, params } = message;
     const { isLatest: latest } = this.#first;
+    const { revisions } = this.#answers;
     if (id === undefined && method === "notifications/initialized" && !latest && isBare(params)) {
       this.#lines.push(line);
       return true;
     }
     if (id === undefined || id === this.#first.id) return false;
-    if (method === "tools/list" && (latest ? isLatest(message) : isBare(params))) {
+    if (method === "tools/list" && (latest ? isLatest(message, revisions.latest) : isBare(params))) {
       const client = latest ? clientName(message) : this.#first.client;
-      const isText = this.#answers.textClients.some((name) =>
-        name.endsWith("*") ? client.startsWith(name.slice(0, -1)) : client === name,
-      );
-      const lists = this.#answers.tools[latest ? "latest" : "session"][isText ? "text" : "structure"];
+      const form = hasName(this.#answers.textClients, client) ? "text" : "structure";
+      const lists = this.#answers.tools[latest ? "latest" : "session"][form];
       this.#reply(lists[this.#codexTools ? 1 : 0], id);
       this.#wait(0);
       return true;
@@ -148,10 +150,10 @@ class Handshake {
   #open(message: FirstMessage, line: Buffer): boolean {
     const { id, method } = message;
     if (id === undefined) return false;
-    const revision = sessionRevision(message);
-    if (revision !== undefined)
-      this.#reply(this.#answers.initialize.replace('"@revision@"', JSON.stringify(revision)), id);
-    else if (method === "server/discover" && isLatest(message)) this.#reply(this.#answers.discover, id);
+    const { revisions, initialize, discover } = this.#answers;
+    const revision = sessionRevision(message, revisions.session);
+    if (revision !== undefined) this.#reply(initialize.replace('"@revision@"', JSON.stringify(revision)), id);
+    else if (method === "server/discover" && isLatest(message, revisions.latest)) this.#reply(discover, id);
     else return false;
     this.#first = { id, isLatest: revision === undefined, client: clientName(message) };
     this.#lines.push(line);

@@ -10,9 +10,6 @@ export interface FirstMessage {
   readonly params?: Record<string, unknown>;
 }
 
-const SESSION_REVISIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
-const CLIENT_MEMBERS = ["name", "title", "version", "description", "websiteUrl"];
-
 /** The message of a line; `undefined` if anything in it would have to be repaired or refused. */
 export function readMessage(line: string): FirstMessage | undefined {
   const message = parsedJson(line);
@@ -24,16 +21,19 @@ export function readMessage(line: string): FirstMessage | undefined {
   return { method, ...(isToken(id) ? { id } : {}), ...(isRecord(params) ? { params } : {}) };
 }
 
-/** The revision that an `initialize` asks for, if it is one of those with a handshake. */
-export function sessionRevision({ method, params = {} }: FirstMessage): string | undefined {
+/** The revision that an `initialize` asks for, if it is one of `revisions`, those with a handshake. */
+export function sessionRevision(
+  { method, params = {} }: FirstMessage,
+  revisions: readonly string[],
+): string | undefined {
   const { protocolVersion, capabilities, clientInfo, ...others } = params;
-  const revision = SESSION_REVISIONS.find((known) => known === protocolVersion);
+  const revision = revisions.find((known) => known === protocolVersion);
   if (method !== "initialize" || revision === undefined) return undefined;
   return areCapabilities(capabilities) && isClient(clientInfo) && isBare(others) ? revision : undefined;
 }
 
-/** True if a request of this method belongs to the latest revision, in which each request names its client. */
-export function isLatest({ params = {} }: FirstMessage): boolean {
+/** True for a request of the revision `latest`, in which each request names its revision and its client. */
+export function isLatest({ params = {} }: FirstMessage, latest: string): boolean {
   const { _meta: meta, ...others } = params;
   if (!isRecord(meta) || Object.keys(others).length > 0) return false;
   const {
@@ -42,9 +42,7 @@ export function isLatest({ params = {} }: FirstMessage): boolean {
     "io.modelcontextprotocol/clientCapabilities": capabilities,
     ...rest
   } = meta;
-  return (
-    revision === "2026-07-28" && isClient(client) && areCapabilities(capabilities) && isBare({ _meta: rest })
-  );
+  return revision === latest && isClient(client) && areCapabilities(capabilities) && isBare({ _meta: rest });
 }
 
 /** The name of the client that a message declares: in the handshake, or in the envelope of the latest revision. */
@@ -69,7 +67,10 @@ const isClient = (client: unknown): boolean =>
   isRecord(client) &&
   "name" in client &&
   "version" in client &&
-  Object.entries(client).every(([name, value]) => CLIENT_MEMBERS.includes(name) && typeof value === "string");
+  Object.entries(client).every(
+    ([name, value]) =>
+      ["name", "title", "version", "description", "websiteUrl"].includes(name) && typeof value === "string",
+  );
 
 /** Accepts a subset of the protocol's schemas: nested objects, with its switches and lists of texts. */
 const areCapabilities = (value: unknown, level = 0): boolean =>

@@ -1,7 +1,8 @@
 import { createTwoFilesPatch } from "diff";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cutDiff, diffCounts, diffLines } from "../../src/core/diff.ts";
+import { cutDiff, diffLines } from "../../src/core/diff.ts";
+import { diffCounts } from "../../src/server/views/content/diff.ts";
 
 /** Such as `-3 old`, ` 2/2 same` or `# note`. */
 const told = (diff: string): string[] =>

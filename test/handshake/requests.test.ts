@@ -1,8 +1,10 @@
 import { isInitializeRequest, isJSONRPCRequest } from "@modelcontextprotocol/server";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { REVISIONS } from "../../src/server/contracts/revisions.ts";
 import { isBare, isLatest, readMessage, sessionRevision } from "../../src/handshake/requests.ts";
 
+const SESSIONS = REVISIONS.filter(({ sessions }) => sessions).map(({ id }) => id);
 const clientInfo = { name: "t", version: "1" };
 const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
 const opening = { jsonrpc: "2.0", id: 1, method: "initialize", params };
@@ -15,7 +17,7 @@ const meta = {
 
 const revisionOf = (line: unknown): string | undefined => {
   const message = readMessage(typeof line === "string" ? line : JSON.stringify(line));
-  return message && sessionRevision(message);
+  return message && sessionRevision(message, SESSIONS);
 };
 
 describe("initialize is recognized", () => {
@@ -79,7 +81,7 @@ test.each([
   ["a cursor", { _meta: meta, cursor: "a" }, false],
   ["no envelope", {}, false],
 ])("a request of the latest revision with %s", (_, given, expected) => {
-  expect(isLatest({ method: "tools/list", params: given })).toBe(expected);
+  expect(isLatest({ method: "tools/list", params: given }, "2026-07-28")).toBe(expected);
 });
 
 test("a cursor or a wrong token is no bare request", () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { applied, proposedFile } from "../../src/proposals/change.ts";
 import type { Content } from "../../src/proposals/content.ts";
 import type { Sides } from "../../src/proposals/workspace-copy.ts";
-import { diffCounts } from "../../src/core/diff.ts";
+import { diffCounts } from "../../src/server/views/content/diff.ts";
 import { attempts } from "../support/effort.ts";
 
 /** Encodings of files. UTF-16 has a byte order mark. */

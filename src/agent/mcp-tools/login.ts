@@ -194,7 +194,7 @@ export const readingAnyAnswer =
     const { scope, issuer, client_id_issued_at: issued, ...others } = given;
     const said = Object.entries(others).filter(([, value]) => value !== null && value !== "");
     const strict = {
-      // Members that an answer may leave out, by a member that its kind always has.
+      // Each kind of answer is recognized by a required member, and gets the members that servers omit.
       ...("access_token" in given ? { token_type: "Bearer" } : {}),
       ...("client_id" in given ? { redirect_uris: [] } : {}),
       ...("authorization_endpoint" in given ? { response_types_supported: ["code"] } : {}),

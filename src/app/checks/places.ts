@@ -57,9 +57,6 @@ async function closing(storage: Storage, work: () => Promise<void>): Promise<voi
   }
 }
 
-/** Free space below which the check warns, in bytes: large results and copies of the workspace are in the folder too. */
-const LOW_SPACE = 1e9;
-
 /** Creates a missing folder and opens existing databases, as a run would, which converts those of earlier versions. */
 async function checkDataDir(config: Config, env: Facts["env"]): Promise<Check> {
   const name = "Data folder";
@@ -75,8 +72,8 @@ async function checkDataDir(config: Config, env: Facts["env"]): Promise<Check> {
     }
     const { bavail, bsize } = await statfs(dataDir);
     const free = `${(bavail * bsize * 1e-9).toFixed(1)} GB free`;
-    const note =
-      bavail * bsize < LOW_SPACE ? `Only ${free}: delete files, or choose another --data-dir.` : free;
+    // Large results and copies of the workspace are in the folder, too.
+    const note = bavail * bsize < 1e9 ? `Only ${free}: delete files, or choose another --data-dir.` : free;
     return { name, ok: true, text: `${dataDir}\n${note}` };
   } catch (error) {
     const text = errorMessage(error);

@@ -1,4 +1,5 @@
 /** MCP clients as data: which part of a result reaches the model, and how results are built for it. */
+import { hasName } from "../../core/text.ts";
 import table from "./clients.json" with { type: "json" };
 
 /** A client. Facts that were not measured are left out, and the client then gets the form that suits all. */
@@ -32,9 +33,7 @@ export const CLIENTS = table as readonly McpClient[];
 
 /** Finds a client by its name in `clientInfo`. */
 export const knownClient = (name = ""): McpClient | undefined =>
-  CLIENTS.find(({ names }) =>
-    names.some((known) => known === name || (known.endsWith("*") && name.startsWith(known.slice(0, -1)))),
-  );
+  CLIENTS.find(({ names }) => hasName(names, name));
 
 /** Form of results for a client. Each of text and structured content is complete by itself. */
 export interface ResultForm {

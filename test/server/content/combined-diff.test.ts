@@ -1,7 +1,7 @@
 import { applyPatch } from "diff";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { diffCounts } from "../../../src/core/diff.ts";
+import { diffCounts } from "../../../src/server/views/content/diff.ts";
 import { combinedDiff } from "../../../src/server/views/content/combined-diff.ts";
 import { fileDiff, replacementDiff } from "../../../src/tools/diff-preview.ts";
 

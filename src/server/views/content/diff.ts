@@ -2,7 +2,7 @@
  * Renders a unified diff as a table: numbers of both files, sign, code with its changed words marked. It is complete
  * without scripts, because people approve the diff that they see; the page's script only adds colours.
  */
-import { type DiffCounts, type DiffLine, diffCounts, diffLines, displayDiff } from "../../../core/diff.ts";
+import { type DiffCounts, type DiffLine, diffLines, displayDiff } from "../../../core/diff.ts";
 import { displayText } from "../../../core/text.ts";
 import { Html, html } from "../html.ts";
 import { copyButton } from "../room/pieces.ts";
@@ -54,6 +54,13 @@ export function renderDiff(diff: string, view: DiffView): Html {
     ${table(rest, address)}
   </details>`;
   return html`${bar(diff, view)}${element(html`${table(shown, address)}${rest.length > 0 && more}`, view)}`;
+}
+
+/** Counts the lines that a diff shows as changed; of a diff that was cut these are fewer than really changed. */
+export function diffCounts(diff: string): DiffCounts {
+  const kinds = diffLines(diff).map(({ kind }) => kind);
+  const count = (kind: DiffLine["kind"]): number => kinds.filter((each) => each === kind).length;
+  return { added: count("add"), removed: count("del") };
 }
 
 /** Stands above a diff: how much changes, and a button that copies it. */

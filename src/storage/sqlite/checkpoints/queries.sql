@@ -5,17 +5,16 @@
 -- process has taken it: a laptop may have slept for longer than the lease of its run.
 PRAGMA temp_store = MEMORY;
 CREATE TEMP TABLE IF NOT EXISTS held (thread_id TEXT PRIMARY KEY, run INTEGER, claim INTEGER);
-CREATE TEMP TRIGGER IF NOT EXISTS fence_checkpoints BEFORE INSERT ON main.checkpoints
-WHEN EXISTS (SELECT 1 FROM held WHERE thread_id = new.thread_id AND NOT EXISTS (
+CREATE TEMP VIEW IF NOT EXISTS lost AS SELECT thread_id FROM held WHERE NOT EXISTS (
   SELECT 1 FROM main.thread_fences AS f
-  WHERE (f.thread_id, f.run, f.claim) = (held.thread_id, held.run, held.claim)))
+  WHERE (f.thread_id, f.run, f.claim) = (held.thread_id, held.run, held.claim));
+CREATE TEMP TRIGGER IF NOT EXISTS fence_checkpoints BEFORE INSERT ON main.checkpoints
+WHEN EXISTS (SELECT 1 FROM lost WHERE thread_id = new.thread_id)
 BEGIN
   SELECT RAISE(ABORT, 'fenced off');
 END;
 CREATE TEMP TRIGGER IF NOT EXISTS fence_writes BEFORE INSERT ON main.writes
-WHEN EXISTS (SELECT 1 FROM held WHERE thread_id = new.thread_id AND NOT EXISTS (
-  SELECT 1 FROM main.thread_fences AS f
-  WHERE (f.thread_id, f.run, f.claim) = (held.thread_id, held.run, held.claim)))
+WHEN EXISTS (SELECT 1 FROM lost WHERE thread_id = new.thread_id)
 BEGIN
   SELECT RAISE(ABORT, 'fenced off');
 END;
