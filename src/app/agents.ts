@@ -30,6 +30,7 @@ import { type Owner, readIgnoreFiles } from "./owned-places.ts";
 import { readAgentFiles, workspaceFolders } from "./shared-folders.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
+import { callRules } from "./call-rules.ts";
 import { runGates } from "./run-gates.ts";
 import { type Web, webOf } from "./web.ts";
 
@@ -116,7 +117,8 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...named, interruptOn, skipped: [...skipped, ...(own.notice ? [own.notice] : [])] };
-    const foreign = await withForeignTools(config, tools, web?.tools ?? [], logger, parts);
+    const { instructing, ...foreign } = await withForeignTools(config, tools, web?.tools ?? [], logger, parts);
+    const places = { mounted: executor, served: served.paths, ignored, instructing };
     return buildAgent({
       ...foreign,
       middleware: [...foreign.middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
@@ -126,7 +128,7 @@ export async function openAgents(
       backend: tree.withThread(owner, executor, ignored),
       ...(await instructionsFor(config, owner, env["HOME"], ignored)),
       ...configured(withLimits(config, owner.limits)),
-      ...defined({ web: web?.options, goal: goalParams(owner, config, lent) }),
+      ...defined({ callRules: callRules(config, owner, places), web: web?.options, goal: goalParams(owner, config, lent) }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -245,6 +247,7 @@ async function withForeignTools(
   }
   const reported = [...notes.map(({ text }) => text), ...skipped, ...mistakes];
   return {
+    instructing: instructions.map(({ server }) => server),
     tools,
     toolsOnDemand: { names: tools.map(({ name }) => name), tokens: limits.foreignToolTokens },
     middleware: [...layersFor(tools), ...reportMissingTools({ problems, leftOut }, reported)],

@@ -34,7 +34,7 @@ export const runGates = (
 };
 
 /** Gates for calls by the places of the workspace that they name, also by links. */
-function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | null) {
+export function workspacePlaces(workspace: string | undefined, ignored: IgnoreFiles | null) {
   const root = workspace === undefined ? undefined : realPath(workspace);
   const gateFor = (fits: (root: string, place: string) => boolean) =>
     where((args) =>
@@ -103,7 +103,7 @@ export function touches(folders: readonly string[], args: Record<string, unknown
 }
 
 /** The paths in a call's arguments, `undefined` for invalid ones. Models also write `path`, which the tools accept. */
-const pathsOf = (args: Record<string, unknown>): Array<string | undefined> =>
+export const pathsOf = (args: Record<string, unknown>): Array<string | undefined> =>
   [args["file_path"], args["path"]]
     .filter((path) => path !== undefined)
     .map((path) => validatePath(path))

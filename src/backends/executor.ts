@@ -65,6 +65,8 @@ export interface CommandFacts {
   folder?: string;
   /** Other folders of the file tree that commands read at the same paths. */
   readable?: readonly string[];
+  /** The shell that runs command lines. Left out if it is chosen when they run. */
+  shell?: "bash" | "sh";
   /** True if commands reach the network. */
   network?: boolean;
   /** True if programs that a command leaves running always end with it. */

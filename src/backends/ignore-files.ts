@@ -26,6 +26,8 @@ export class IgnoreFiles extends PolicyRules {
   readonly #searches: RuleList = { files: [], folders: new Map() };
   /** The way from `top` to the workspace, with a slash at its end; empty if they are the same. */
   readonly #way: string;
+  /** Rules about calls in the settings of other programs, which may only forbid them or have a person asked. */
+  readonly settingsRules: Readonly<Record<"deny" | "ask", string[]>> = { deny: [], ask: [] };
 
   private constructor(top: string, workspace: string) {
     super({});
@@ -48,7 +50,9 @@ export class IgnoreFiles extends PolicyRules {
       for (const { name, keys, form } of table.settings) {
         const settings: unknown = parse(loadText(name));
         for (const key of keys) {
-          const patterns = readPatterns(key.split(".").reduce(memberOf, settings), form, at);
+          const value = key.split(".").reduce(memberOf, settings);
+          if (form === "rules") this.settingsRules[key.endsWith("deny") ? "deny" : "ask"].push(...textsIn(value));
+          const patterns = readPatterns(value, form, at);
           const texts = form === "files" ? patterns.map(loadText) : [patterns.join("\n")];
           for (const text of texts) add(this.#reading, text);
         }
@@ -59,7 +63,9 @@ export class IgnoreFiles extends PolicyRules {
   /** Reads the files of `top`, of `workspace` and between them. Returns null if they name nothing. */
   static of(workspace: string, top = workspace): IgnoreFiles | null {
     const rules = new IgnoreFiles(realPath(top), realPath(workspace));
-    return rules.#reading.files.length + rules.#searches.files.length > 0 ? rules : null;
+    const { deny, ask } = rules.settingsRules;
+    const count = rules.#reading.files.length + rules.#searches.files.length + deny.length + ask.length;
+    return count > 0 ? rules : null;
   }
 
   /** True for a path that one of the files excludes, or a folder on the way to it. Remembers folders. */
@@ -93,6 +99,8 @@ export class IgnoreFiles extends PolicyRules {
   }
 }
 
+const textsIn = (value: unknown): string[] => [value].flat().filter((one) => typeof one === "string");
+
 /** Patterns, as `.gitignore` has them, in the settings of a program; `folder` has the file. */
 function readPatterns(value: unknown, form: string, folder: string): string[] {
   if (form === "map") {
@@ -101,7 +109,7 @@ function readPatterns(value: unknown, form: string, folder: string): string[] {
       mode === "deny" || mode === "ask" ? [pattern] : mode === "allow" ? [`!${pattern}`] : [],
     );
   }
-  const texts = [value].flat().filter((one) => typeof one === "string");
+  const texts = textsIn(value);
   if (form !== "rules") return texts;
   return texts.flatMap((text) => {
     const [, spec = ""] = /^Read\((.*)\)$/s.exec(text.trim()) ?? [];

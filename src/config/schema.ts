@@ -10,6 +10,7 @@ import {
   group,
   httpSchema,
   limitsSchema,
+  listOfRules,
   listOfTexts,
   matching,
   modelEntries,
@@ -83,6 +84,13 @@ export const ConfigSchema = fields("config", {
     execute: choice(["all", "unsandboxed"], "all"),
     allowModelAnswers: onOff(false),
     deadline: optional(between(1, 31_536_000)),
+  }),
+  rules: group("rules", {
+    allow: listOfRules,
+    ask: listOfRules,
+    deny: listOfRules,
+    outsideSandbox: onOff(false),
+    afterUntrusted: choice(["ask", "allow"], "ask"),
   }),
   questions: group("questions", {
     ask: onOff(true),

@@ -4,6 +4,7 @@ import { isAbsolute } from "node:path";
 import { _default as withDefault, optional, z } from "zod";
 import { modelEntry } from "../agent/models/profiles/schema.ts";
 import { isRecord } from "../core/unknown.ts";
+import { parseRule } from "../rules/rule.ts";
 import { SCOPES } from "../runs/run.ts";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
@@ -111,6 +112,15 @@ const readBy = (read: (entry: string) => unknown) =>
     const found = read(entry);
     if (typeof found === "string") context.addIssue({ code: "custom", message: found });
   });
+
+export const listOfRules = z
+  .array(
+    readBy((text) => {
+      const read = parseRule(text);
+      return "problem" in read ? read.problem : read;
+    }),
+  )
+  .default([]);
 
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = fields("http", {

@@ -20,7 +20,7 @@ export const callRequests = (request: HitlRequest): (CallRequest & AskedContent)
     args: action.args,
     preview: action.preview ?? argumentsPreview(action),
     allowedDecisions: request.reviewConfigs[index]?.allowedDecisions ?? ["approve", "edit", "reject"],
-    ...defined({ same: action.same }),
+    ...defined({ same: action.same, ruled: action.ruled }),
   }));
 
 /** The content of the request that a question makes. */

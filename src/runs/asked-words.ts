@@ -1,6 +1,6 @@
 /** Describes a request in words: the call by its act and its object, and its outcome. */
 import { displayName, headOf, oneLine, tailOf } from "../core/text.ts";
-import { type Approval, DEADLINE, sameAs } from "./run.ts";
+import { type Approval, BY_RULE, DEADLINE, sameAs } from "./run.ts";
 
 const MAX_COMMAND = 200;
 const MAX_PATH = 120;
@@ -42,12 +42,14 @@ export function decidedText(decision: string, by: string): string {
   if (by === DEADLINE) return "denied, because nobody decided in time";
   const decided = DECIDED[decision] ?? "decided";
   if (decision === "withdrawn") return decided;
+  if (by.startsWith(BY_RULE)) return `${decided} by your ${by}`;
   return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
 }
 
 const DECIDED: Readonly<Record<string, string>> = {
   approve: "approved",
   approve_same: "approved for the whole run",
+  approve_always: "approved for good, by a rule",
   edit: "approved with changes",
   reject: "rejected",
   withdrawn: "no longer needed",

@@ -85,10 +85,10 @@ const EVENTS = {
   tool_started: ofAgent("progress", ToolCall.extend({ within: Text.optional() }), ({ summary, within }) =>
     within === undefined ? summary : `program: ${summary}`,
   ),
-  /** `rejected`: the call did not run, because of the decision before it. */
+  /** `rejected`: the call did not run, because of the decision before it. `source`: see the agent's event. */
   tool_finished: ofAgent(
     "progress",
-    ToolCall.extend({ status: End, rejected: z.literal(true).optional() }),
+    ToolCall.extend({ status: End, rejected: z.literal(true).optional(), source: Text.optional() }),
     ({ tool, status, summary, rejected }) =>
       status === "error" && rejected !== true ? `${tool} failed${summary && `: ${summary}`}` : undefined,
   ),

@@ -55,6 +55,7 @@ export function runGroups(context: GroupContext): RunGroups {
       discard: (...args) => discardChange(context, ...args),
     },
     schedules: schedulesGroup(context),
+    rules: runs.rules,
     access: {
       share: (principal, runId, milliseconds, madeWith) =>
         share(principal, runId, milliseconds, madeWith, context),

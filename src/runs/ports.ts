@@ -34,6 +34,7 @@ import type {
 import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts";
 import type { NewsRepository } from "./news.ts";
 import type { Fence, ProposalRows, RunReviews } from "./proposals.ts";
+import type { ApprovalRule } from "../rules/call.ts";
 import type { ShareRows } from "./shares.ts";
 import type { Answer, AskedContent, PersonAnswer } from "../tools/request.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -380,11 +381,20 @@ export interface ScheduleRepository {
   runNow(schedule: Schedule, fresh: NewRun): Promise<Created | { kind: "previous_open"; run: Run }>;
 }
 
+/** The approval rules of people. */
+export interface RuleRows {
+  /** Oldest first. */
+  list(principal: Principal): Promise<ApprovalRule[]>;
+  /** Removes a rule at once, also for runs at work. False: there is none. */
+  remove(principal: Principal, id: string): Promise<boolean>;
+}
+
 /** All runs. Every method is one transaction, durable when it resolves. Throws StorageError if storage fails. */
 export interface RunRepository extends ProposalRows {
   readonly read: RunQueries;
   readonly schedules: ScheduleRepository;
   readonly shares: ShareRows;
+  readonly rules: RuleRows;
   readonly news: NewsRepository;
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created>;
   /** The newest call that waits for this run is the one with this request. */

@@ -269,6 +269,9 @@ export interface Grant {
 /** The decider of a call that a person had approved together with the one of this id. */
 export const sameAs = (approvalId: string): string => `same as ${approvalId}`;
 
+/** The decider of a call that rules allowed begins so; their texts follow. */
+export const BY_RULE = "rule ";
+
 /** Display name of a subagent: `Compare the prices`, or `researcher (Compare the prices)`. */
 export const agentName = ({ name, task }: AgentPath[number]): string =>
   oneLine(!task ? name : name === GENERAL_PURPOSE ? task : `${name} (${task})`, 130);

@@ -65,6 +65,7 @@ export const DEMANDS: {
   },
   changes: { proposed: READ, review: APPROVE, discard: RUN },
   schedules: { list: RUN, add: RUN, edit: RUN, pause: RUN, resume: RUN, remove: RUN, runNow: RUN },
+  rules: { list: READ, remove: APPROVE },
   access: { share: RUN, list: READ, revoke: RUN },
   news: { occurrences: READ, subscription: READ, subscribe: READ, unsubscribe: ANY },
   files: { ofRun: READ, mounts: READ, searchMemories: READ },

@@ -9,6 +9,7 @@ import type { OtherServers } from "./other-servers.ts";
 import type {
   GivenAnswer,
   HolderQueries,
+  RuleRows,
   RunRepository,
   SignedAnswer,
   StartRequest,
@@ -209,6 +210,8 @@ export interface PrincipalRuns {
       signed: SignedAnswer<GivenAnswer>,
     ): Promise<UsedAnswer<AnswerOutcome> | undefined>;
   };
+  /** Rules that people saved with approvals. */
+  readonly rules: WithoutPrincipal<RuleRows>;
   readonly changes: {
     /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
     proposed(runId: string, whole?: readonly string[]): Promise<ProposedChange | undefined>;

@@ -72,6 +72,8 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
       "schedules",
       "schedule_skips",
       "news_subscriptions",
+      "approval_rules",
+      "thread_sources",
     ]) {
       signal.throwIfAborted();
       yield await copyTable(table, runs, options);
@@ -155,6 +157,7 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   schedules: ["id", "principal", "task", "expression"],
   schedule_skips: ["reason"],
   news_subscriptions: ["principal", "type", "url"],
+  approval_rules: ["id", "principal", "folder", "rule"],
 };
 
 /** Continues the numbering after the copied rows. */

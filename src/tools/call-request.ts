@@ -2,6 +2,7 @@
 import { canonicalJson } from "../core/json.ts";
 import { escapeHidden } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
+import type { RuleOffer } from "../rules/call.ts";
 import type { CallRequest, CheckedAnswer, Field, PersonAnswer, PersonDecision, Value } from "./request.ts";
 
 /** Longest arguments that a form field can hold for editing, in characters. */
@@ -10,12 +11,18 @@ const MAX_MESSAGE = 2000;
 
 /** The decisions that a person may make about a call. `isWhole`: all of the call is shown; else it is not approved. */
 export const offeredDecisions = (
-  { allowedDecisions, same }: Pick<CallRequest, "allowedDecisions" | "same">,
+  { allowedDecisions, same, ruled }: Pick<CallRequest, "allowedDecisions" | "same" | "ruled">,
   { isWhole } = { isWhole: true },
 ): PersonDecision["type"][] =>
   allowedDecisions
-    .flatMap((decision) =>
-      decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
+    .flatMap((decision): PersonDecision["type"][] =>
+      decision === "approve"
+        ? [
+            decision,
+            ...(same === undefined ? [] : ["approve_same" as const]),
+            ...(ruled?.offers?.length ? ["approve_always" as const] : []),
+          ]
+        : [decision],
     )
     .filter((decision) => isWhole || !isApproving(decision));
 
@@ -34,6 +41,12 @@ export function callFields(call: CallRequest, offered = offeredDecisions(call)):
     const choice = { type: "choice" as const, options: decisions, required: true as const };
     fields.push({ name: "decision", title: "Decision", ...description, ...choice });
   }
+  if (decisions.includes("approve_always")) {
+    const options = offersOf(call).map(ruleName);
+    const labels = offersOf(call).map((offer) => `${ruleName(offer)}: ${offer.sentence}`);
+    const description = "Only for approve_always: the rule to save. Default: the first, which allows the least";
+    fields.push({ name: "rule", title: "Rule", description, type: "choice", options, labels });
+  }
   if (isEditable) {
     const text = { type: "text" as const, maxLength: MAX_EDITABLE, initial: args };
     fields.push({ name: "edited_args", title: "Arguments (JSON)", description: "Only for edit", ...text });
@@ -48,9 +61,11 @@ export function readDecision(
   call: CallRequest,
   values: Readonly<Record<string, Value>>,
 ): CheckedAnswer<PersonDecision> {
-  const { decision, edited_args: edited = "", message = "" } = values;
+  const { decision, edited_args: edited = "", message = "", rule } = values;
   const offered = offeredDecisions(call);
-  const isKnown = ["approve", "approve_same", "edit", "reject"].some((type) => type === decision);
+  const isKnown = ["approve", "approve_same", "approve_always", "edit", "reject"].some(
+    (type) => type === decision,
+  );
   if (!isKnown || typeof edited !== "string" || typeof message !== "string")
     return wrong("The answer was incomplete: choose a decision.");
   if (edited.length > MAX_EDITABLE || message.length > MAX_MESSAGE)
@@ -67,18 +82,28 @@ export function readDecision(
     return checkDecision(call, { type: "edit", editedAction: { name: call.tool, args } });
   }
   const chosen = offered.find((type) => type === decision);
-  if (chosen !== "approve" && chosen !== "approve_same") return notOffered(call, String(decision));
+  if (chosen === undefined || !isApproving(chosen)) return notOffered(call, String(decision));
   if (edited !== "" && (args === undefined || canonicalJson(args) !== canonicalJson(call.args)))
     return wrong("You changed the arguments but chose approve. Choose edit to run it with your changes.");
-  return { ok: true, answer: { type: chosen } };
+  if (chosen !== "approve_always") return { ok: true, answer: { type: chosen } };
+  const named = offersOf(call).find((offer, at) => (rule === undefined ? at === 0 : ruleName(offer) === rule));
+  return checkDecision(call, { type: chosen, rules: named?.rules ?? [] });
 }
+
+/** The rules that a person can save with the approval, the narrowest first. */
+export const offersOf = ({ ruled }: Pick<CallRequest, "ruled">): readonly RuleOffer[] => ruled?.offers ?? [];
+
+/** Names an offer, for people and programs: its rules. */
+export const ruleName = ({ rules }: Pick<RuleOffer, "rules">): string => rules.join(", ");
 
 /** Checks that a decision is one of those that the call allows. The arguments of an edit are not checked. */
 export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedAnswer<PersonDecision> {
   const chosen = offeredDecisions(call).find((type) => type === answer.type);
-  return chosen === undefined
-    ? notOffered(call, answer.type)
-    : { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
+  if (chosen === undefined) return notOffered(call, answer.type);
+  // A rule allows what the person was shown, and nothing else.
+  if (answer.type === "approve_always" && !offersOf(call).some((offer) => ruleName(offer) === ruleName(answer)))
+    return wrong(`This rule is not offered. Possible: ${offersOf(call).map(ruleName).join("; ")}.`);
+  return { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
 }
 
 const notOffered = (call: CallRequest, type: string): CheckedAnswer<PersonDecision> =>
@@ -90,7 +115,7 @@ const wrong = (message: string): CheckedAnswer<PersonDecision> => ({ ok: false, 
 
 /** Decisions that let the call run as it stands. */
 const isApproving = (decision: PersonAnswer["type"]): boolean =>
-  decision === "approve" || decision === "approve_same";
+  decision === "approve" || decision === "approve_same" || decision === "approve_always";
 
 /** True if a decision lets the call run as it stands. An edit that changes nothing does, too. */
 export const isAsItStands = (decision: PersonAnswer, { args }: Pick<CallRequest, "args">): boolean =>

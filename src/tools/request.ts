@@ -1,4 +1,5 @@
 /** Types of requests to people, and of their answers. */
+import type { RuledRequest } from "../rules/call.ts";
 
 /** Preview of a call for its approver. */
 export interface CallPreview {
@@ -34,10 +35,13 @@ export interface CallRequest {
   allowedDecisions: DecisionType[];
   /** Absent: no other call counts as the same. */
   same?: SameCalls;
+  /** The call for rules that allow calls; absent if none may allow it. */
+  ruled?: RuledRequest;
 }
 
 export type Decision =
-  | { type: "approve" }
+  /** `byRule`: nobody was asked, so that the call gets no right that only a person gives. */
+  | { type: "approve"; byRule?: true }
   | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
   | {
       type: "reject";
@@ -46,8 +50,11 @@ export type Decision =
       expired?: true;
     };
 
-/** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
-export type PersonDecision = Decision | { type: "approve_same" };
+/**
+ * Decision of a person. `approve_same`: this call, and those of the run that count as the same. `approve_always`: this
+ * call, and all later ones that the rules allow, which are those of an offer.
+ */
+export type PersonDecision = Decision | { type: "approve_same" } | { type: "approve_always"; rules: string[] };
 
 export type Value = string | number | boolean | string[];
 

@@ -173,6 +173,7 @@ function assemble(
     cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),
+    callRules: params.callRules,
     limits: params.limits ?? {},
     tellsFailures: hints?.failures !== false,
     recursionLimit: params.recursionLimit ?? 1000,

@@ -15,6 +15,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { WebToolName } from "../../tools/options.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { FilesystemPermission } from "../calls/permissions.ts";
+import type { CallRules } from "../contracts/call-rules.ts";
 import type { AgentMiddleware, ProviderTool, ToolInput } from "../contracts/middleware.ts";
 import type { GoalState } from "../contracts/goal.ts";
 import type { ResponseFormat } from "../models/structured-answer.ts";
@@ -178,6 +179,8 @@ export interface DeepAgentParams<
   cache?: BaseCache;
   /** Tools that need a person's approval. */
   interruptOn?: InterruptOn;
+  /** Rules that refuse calls, or let people allow them for later. Subagents have them too. Default: none. */
+  callRules?: CallRules;
   /** State channels of your own: a LangGraph state schema, zod object or annotation. */
   stateSchema?: Schema;
   /** A value that each run gets besides its input; tools, middleware and backend factories read it. */

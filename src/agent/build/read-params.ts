@@ -159,6 +159,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   hints: "a plain object",
   filesystem: "a plain object",
   permissions: "a list",
+  callRules: "anything",
   delegation: "a plain object",
   generalPurpose: "anything",
   limits: "a plain object",

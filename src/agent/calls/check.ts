@@ -5,6 +5,7 @@ import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import type { Decision } from "../../tools/request.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
+import type { CallRules } from "../contracts/call-rules.ts";
 import type { AgentTool, Gate, ValidatedArgs } from "../contracts/middleware.ts";
 import type { HitlRequest } from "../contracts/question.ts";
 import type { ArgumentsCheck } from "./arguments.ts";
@@ -17,6 +18,8 @@ export interface EditRules {
   readonly permissions: Permissions | undefined;
   /** The forms that edits of calls have to have, by tool. */
   readonly editForms: ReadonlyMap<string, ArgumentsCheck>;
+  /** Rules for calls of all kinds, where there are any. */
+  readonly callRules?: CallRules | undefined;
 }
 
 /**
@@ -38,15 +41,17 @@ export async function checkCall(
   if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };
   const call = { toolCall: { ...toolCall, args: checked.args }, tool };
   const permissions = own && rules.permissions;
-  const known = begun || !permissions ? undefined : permissions.denial(own, checked.args);
+  const { deny, ask } = rules.callRules?.judge(toolCall.name, checked.args) ?? {};
+  const known = begun ? undefined : (deny ?? (own && permissions?.denial(own, checked.args)));
   if (known !== undefined) return { invalid: toolError(known) };
-  const { denial, gate } = permissions ? await permissions.judge(own, checked.args, backend) : {};
-  return begun || denial === undefined ? { ...call, gate } : { invalid: toolError(denial) };
+  const { denial, gate } = own && permissions ? await permissions.judge(own, checked.args, backend) : {};
+  if (!begun && denial !== undefined) return { invalid: toolError(denial) };
+  return { ...call, gate: gate ?? (ask && { allowedDecisions: [...ALL_DECISIONS], asksAlways: true }) };
 }
 
 /** Checks a person's edit against the tool, the form of its edits and the rules. Returns the arguments to run. */
 export function checkEdit(
-  { tools, permissions, editForms }: EditRules,
+  { tools, permissions, editForms, callRules }: EditRules,
   name: string,
   args: unknown,
 ): ValidatedArgs {
@@ -57,7 +62,7 @@ export function checkEdit(
   // The arguments as they will run; a stored edit is checked once more before that.
   const issues = editForms.get(name)?.(checked.args) ?? [];
   if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
-  const denial = permissions?.denial(tool, checked.args);
+  const denial = permissions?.denial(tool, checked.args) ?? callRules?.judge(name, checked.args).deny;
   return denial === undefined ? checked : { ok: false, message: denial };
 }
 

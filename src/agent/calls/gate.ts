@@ -188,9 +188,12 @@ function reviewRequest(
   const description =
     gate.description ??
     cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);
-  const { allowedDecisions, argsSchema } = gate;
+  const { allowedDecisions, argsSchema, asksAlways } = gate;
+  // Rules count for what a person saw whole, and not for a call that has to be looked at again.
+  const isRuled = asksAlways !== true && bound !== undefined && !bound.isPart && !again;
+  const ruled = isRuled ? agent.callRules?.describe(name, args, bound) : undefined;
   return {
-    actionRequests: [{ name, args, description, toolCallId: id, ...defined({ preview }), ...same }],
+    actionRequests: [{ name, args, description, toolCallId: id, ...defined({ preview, ruled }), ...same }],
     reviewConfigs: [{ actionName: name, allowedDecisions, ...defined({ argsSchema }) }],
     agent: scope.step.agent,
   };
@@ -220,7 +223,8 @@ async function previewOf(
 
 /** Returns undefined if the call it was edited to cannot run, and the question stays. */
 function apply(decision: Decision, toolCall: ToolCall, { agent }: CallStep): Verdict | undefined {
-  if (decision.type === "approve") return { run: true, toolCall, edited: false, approved: true };
+  if (decision.type === "approve")
+    return { run: true, toolCall, edited: false, approved: decision.byRule !== true };
   if (decision.type === "reject") {
     const { message = "" } = decision;
     const standard = `User rejected the tool call for ${toolCall.name} with id ${toolCall.id}`;

@@ -136,7 +136,7 @@ export class Permissions extends PolicyRules {
       operation === "read" ? [place, joinPath(place, "file")] : [place],
     );
     const asks = asked.flatMap((place) => modesAt(place)).includes("interrupt");
-    return asks ? { gate: { allowedDecisions: [...ALL_DECISIONS] } } : {};
+    return asks ? { gate: { allowedDecisions: [...ALL_DECISIONS], asksAlways: true } } : {};
   }
 
   /** The files as they may be seen: listings and searches leave out the rest. It runs no commands. */

@@ -56,7 +56,8 @@ export function reportEnd(
   const { content, status = "success" } = result;
   const { step, state } = scope;
   const summary = resultSummary(textIn(content));
-  step.tell({ kind: "tool_finished", callId, tool: name, status, summary, ...defined({ rejected }) });
+  const source = rejected ? undefined : agent.callRules?.untrustedSource(name, args);
+  step.tell({ kind: "tool_finished", callId, tool: name, status, summary, ...defined({ rejected, source }) });
   if (status === "success") {
     const tool = agent.tools.get(name);
     const path = writtenPath(tool, args);

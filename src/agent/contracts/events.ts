@@ -51,6 +51,8 @@ export type StepEvent = { agent: AgentPath } & (
       summary: string;
       /** A person, or their deadline, decided against the call: it did not run. */
       rejected?: true;
+      /** Where its result comes from, if neither the person nor the agent wrote it. */
+      source?: string;
     }
   | {
       kind: "model_called";

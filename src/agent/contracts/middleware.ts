@@ -206,6 +206,8 @@ export interface Gate {
   argsSchema?: Record<string, unknown>;
   /** No new question is asked this time; a question that is already open is still waited for. */
   isWaived?: true;
+  /** No rule that a person saved allows the call. */
+  asksAlways?: true;
 }
 
 /** Decides if a call needs a person's approval. Runs in the call's own graph task, before anything else. */

@@ -7,6 +7,7 @@ import type {
   Question,
   SameCalls,
 } from "../../tools/request.ts";
+import type { RuledRequest } from "../../rules/call.ts";
 import type { AgentPath } from "./state.ts";
 
 /** One gated call that waits for a person. */
@@ -18,6 +19,8 @@ export interface ActionRequest {
   preview?: CallPreview;
   /** Absent: no other call counts as the same. */
   same?: SameCalls;
+  /** The call for rules that allow calls; absent if none may allow it. */
+  ruled?: RuledRequest;
   /** The id by which this call alone is answered. Set where all waiting calls are shown as one interrupt. */
   interruptId?: string;
   /** The agent that made the call. Set where `interruptId` is. */

@@ -29,7 +29,7 @@ import { ProcessRunner } from "./process-runner.ts";
 import { type NamespaceEntry, RunNamespace } from "./run-namespace.ts";
 import { programFolders } from "./program-folders.ts";
 import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
-import { SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
+import { SHELL, SHELL_DIALECT, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards } from "./starter-guard.ts";
 
 /** The view and the limits of a command in the sandbox. */
@@ -265,6 +265,7 @@ export class BubblewrapBackend extends ShellBackend {
         isolation: "process",
         facts: {
           directory: options.mountPath ?? "/workspace",
+          shell: SHELL_DIALECT,
           network: false,
           endsLeftovers: !found.isShared,
           ...readableTops(options.readOnly ?? []),

@@ -14,7 +14,7 @@ import {
 import { type BubblewrapOptions, visiblePath } from "./bubblewrap.ts";
 import { commandNotes } from "./command-notes.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
-import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
+import { SHELL, SHELL_DIALECT, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 import { allPlaces, startingPlaces } from "./starting-places.ts";
 
 /** Folders of `readOnly` are at their own paths. */
@@ -113,7 +113,7 @@ export class SeatbeltBackend extends ShellBackend {
       ...options,
       name: "seatbelt",
       isolation: "process",
-      facts: { network: false, ...readableTops(readOnly) },
+      facts: { shell: SHELL_DIALECT, network: false, ...readableTops(readOnly) },
       launch: (command, call) => {
         const valid = validatePath(call.cwd ?? "/");
         if (!valid.ok) return { error: valid.error, code: valid.code };

@@ -157,6 +157,7 @@ export const DEFAULT_OUTPUT_BYTES = 100_000;
 
 /** The shell that runs command lines: bash where there is one, because models write for it. */
 export const SHELL: string = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh";
+export const SHELL_DIALECT = SHELL === "/bin/bash" ? "bash" : "sh";
 
 /** A folder of this machine, and commands as processes that `launch` describes. */
 export class ShellBackend extends FilesystemBackend implements SandboxBackend {
@@ -293,6 +294,7 @@ export class LocalShellBackend extends ShellBackend {
       name: "local",
       isolation: "none",
       facts: {
+        shell: SHELL_DIALECT,
         network: true,
         ...(options.virtualMode === true ? {} : { directory: rootDir }),
         ...readableTops(readOnly),

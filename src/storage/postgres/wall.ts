@@ -22,6 +22,8 @@ const POLICIES: Readonly<Record<string, string>> = {
   runs: IS_MINE,
   schedules: IS_MINE,
   news_subscriptions: IS_MINE,
+  approval_rules: IS_MINE,
+  thread_sources: THREAD_IS_MINE,
   schedule_skips: `EXISTS (SELECT 1 FROM schedules WHERE schedules.id = schedule_id AND ${IS_MINE})`,
   ...Object.fromEntries(TABLES_OF_RUN.map((table) => [table, RUN_IS_MINE])),
   checkpoints: THREAD_IS_MINE,

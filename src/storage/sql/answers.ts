@@ -1,8 +1,8 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
 import { answeredEntry } from "../../runs/asked-events.ts";
 import type { RunRepository } from "../../runs/ports.ts";
-import type { Approval, Principal, RunRequest } from "../../runs/run.ts";
-import { DEADLINE, isFinal, sameAs } from "../../runs/run.ts";
+import type { Principal, RunRequest } from "../../runs/run.ts";
+import { DEADLINE, isFinal } from "../../runs/run.ts";
 import type { Decision, PersonAnswer } from "../../tools/request.ts";
 import * as grants from "./grants.ts";
 import * as journal from "./journal.ts";
@@ -10,6 +10,7 @@ import { makeRunnable } from "./leases.ts";
 import * as models from "./model-requests.ts";
 import * as requests from "./requests.ts";
 import { type RequestRow, toRequest } from "./rows.ts";
+import { approvedBefore, saveRules } from "./rules.ts";
 import { getToChange } from "./runs.ts";
 import * as status from "./status.ts";
 import { type Steps, type StepsFor, insert } from "./steps.ts";
@@ -88,23 +89,26 @@ const isExpired = ({ expiresAt = Infinity }: Pick<RunRequest, "expiresAt">, now:
 /** False when it was not pending any more. */
 function* store(request: RunRequest, given: PersonAnswer, by: string, now: number): Steps<boolean> {
   const { runId, interruptId, askedBy = runId } = request;
-  const stored = given.type === "approve_same" ? APPROVED : given;
+  const isLasting = given.type === "approve_same" || given.type === "approve_always";
+  const stored = isLasting ? APPROVED : given;
   if (!(yield* requests.storeAnswer(request, stored, by, now))) return false;
   yield* journal.append(runId, answeredEntry(request, given, by), now);
   yield* status.updateOpen(askedBy, now);
   const isCall = request.kind === "approval";
   const answers = isCall ? yield* requests.undelivered({ root: runId, asker: askedBy }) : {};
   if (!isCall || Object.hasOwn(answers, interruptId)) yield* makeRunnable(askedBy, now);
-  if (isCall && given.type === "approve_same") yield* grant(request, by, now);
+  if (!isCall || !isLasting) return true;
+  if (given.type === "approve_always") yield* saveRules(request, given.rules, by, now);
+  else yield* grants.grant(request, by, now);
+  yield* approveOthers(runId, now);
   return true;
 }
 
-/** Lets calls that count as the same go ahead: those that wait already, and those to come. */
-function* grant(approval: Approval, by: string, now: number): Steps<void> {
-  yield* grants.grant(approval, by, now);
-  for (const other of yield* requests.ofRun(approval.runId)) {
+/** Lets calls of the run that wait already go ahead, if a grant or a rule allows them now. */
+function* approveOthers(runId: string, now: number): Steps<void> {
+  for (const other of yield* requests.ofRun(runId)) {
     if (other.kind !== "approval" || other.status !== "pending" || isExpired(other, now)) continue;
-    if (other.same?.key !== approval.same?.key || !(yield* grants.grantFor(other))) continue;
-    yield* store(other, APPROVED, sameAs(approval.id), now);
+    const { before } = yield* approvedBefore(other, now);
+    if (before !== undefined) yield* store(other, before.answer, before.by, now);
   }
 }

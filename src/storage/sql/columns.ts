@@ -4,7 +4,7 @@ import type { Value } from "./steps.ts";
 
 /** Columns that hold JSON, in whichever table. */
 const JSON_COLUMNS: ReadonlySet<string> = new Set(
-  "agent allowed_decisions applied args body data decision goal limits preview same structured todos".split(
+  "agent allowed_decisions applied args body data decision goal limits preview ruled same structured todos".split(
     " ",
   ),
 );

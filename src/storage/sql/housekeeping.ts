@@ -94,6 +94,8 @@ export function* forgetRuns(rows: readonly ForgettableRow[]): Steps<void> {
        AND NOT EXISTS (SELECT 1 FROM runs WHERE thread_id = threads.id) RETURNING id`,
     { threads: JSON.stringify(gone.map(({ thread_id }) => thread_id)) },
   );
+  const ids = JSON.stringify(threads.map(({ id }) => id));
+  yield* change("DELETE FROM thread_sources WHERE thread_id IN (SELECT value FROM json_each(@ids))", { ids });
   yield* noteThreads(threads.map(({ id }) => id));
 }
 

@@ -7,6 +7,7 @@ import { type Lease, LeaseLostError, type RunQueries } from "../../runs/ports.ts
 import { columnValues } from "./columns.ts";
 import * as leases from "./leases.ts";
 import { type EventRow, NANOS, toEvent } from "./rows.ts";
+import { noteSources } from "./rules.ts";
 import { type Steps, all, first, insert, send } from "./steps.ts";
 
 type Subject = Pick<EventRow, "kind" | "data">;
@@ -97,6 +98,8 @@ export function* add(lease: Lease, entries: readonly JournalEntry[], now: number
      FROM runs CROSS JOIN json_rows(@rows) WHERE runs.id = @root AND ${leases.IF_HELD}`,
     { ...held, now, rows: toJson(rows) },
   );
+  const read = added.flatMap(({ kind, data }) => (kind === "tool_finished" ? (data.source ?? []) : []));
+  yield* noteSources(lease.rootId, new Set(read));
   return added;
 }
 

@@ -18,6 +18,7 @@ import * as runs from "./runs.ts";
 import { storedSchedules } from "./schedules.ts";
 import { type StoredNews, storedNews } from "./news.ts";
 import { type RunIndex, search } from "./search.ts";
+import { ruleRows } from "./rules.ts";
 import { shareRows } from "./shares.ts";
 import { type Engine, type Steps, ofPrincipal, ofServer } from "./steps.ts";
 import { beginCopy } from "./threads.ts";
@@ -51,6 +52,7 @@ export function storedRuns(engine: Engine, housekeeping: Housekeeping): RunRepos
     read: queriesOf(engine, housekeeping.textIndex),
     schedules: storedSchedules(engine, started, (found) => withPlaces(engine, found)),
     shares: shareRows(engine),
+    rules: ruleRows(engine),
     news,
     ...changesOf(engine, notify),
     ...leasesOf(engine, news, notify),

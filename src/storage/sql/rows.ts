@@ -222,7 +222,7 @@ export function toEvent(row: EventRow): RunEvent {
 /** Columns of every request, answered or not. */
 export const ASKED = "run_id, id, interrupt_id, agent, requested_at, expires_at, asked_by";
 /** Columns of approvals alone. */
-export const CALL = "tool, args, preview, allowed_decisions, same";
+export const CALL = "tool, args, preview, allowed_decisions, same, ruled";
 
 const QUESTION_STATUS: Readonly<Record<Approval["status"], OpenQuestion["status"]>> = {
   pending: "pending",

@@ -381,3 +381,31 @@ ALTER TABLE news_subscriptions ADD COLUMN created_at INTEGER;
 -- Version 19: budgets reserved by runs at work
 -- `runs.reserved_tokens` is the expected use of model calls at work; it counts while the run has a lease.
 ALTER TABLE runs ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;
+
+-- Version 20: approval rules
+-- `approval_rules` are calls that people approved for good, by the rules of a folder; `is_unsandboxed` is 1 for rules
+-- about commands outside a sandbox. `thread_sources` names texts that agents of a conversation have read and that
+-- neither the person nor an agent wrote. `questions.ruled` is JSON: the call for rules, and those that can be saved.
+CREATE TABLE approval_rules (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  principal TEXT NOT NULL,
+  folder TEXT NOT NULL,
+  rule TEXT NOT NULL,
+  is_unsandboxed INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  approval_id TEXT NOT NULL,
+  uses INTEGER NOT NULL,
+  last_used_at INTEGER,
+  expires_at INTEGER,
+  UNIQUE (principal, folder, is_unsandboxed, rule)
+) STRICT;
+
+CREATE TABLE thread_sources (
+  thread_id TEXT NOT NULL,
+  source TEXT NOT NULL,
+  PRIMARY KEY (thread_id, source)
+) WITHOUT ROWID, STRICT;
+ALTER TABLE questions ADD COLUMN ruled TEXT;

@@ -1,4 +1,5 @@
 /** Runs as their owners see and change them. A change of a run belongs into one transaction with its event. */
+import { copySources } from "./rules.ts";
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/defined.ts";
@@ -187,6 +188,7 @@ export const create: StepsFor<RunRepository["create"]> = function* (principal, r
   if (isFork && !(yield* takeCopy(principal, fresh.newThreadId))) return { kind: "copy_given_up" };
   const threadId = isFork ? fresh.newThreadId : (named ?? fresh.newThreadId);
   if (threadId !== named) yield* addThread(principal, threadId, fresh.now);
+  if (isFork) yield* copySources(parsePoint(named)?.threadId ?? named, threadId);
   yield* insert("runs", {
     ...begunAt(fresh.now),
     id: fresh.runId,

@@ -2,17 +2,17 @@
 import { createHash } from "node:crypto";
 import type { AgentPath, PendingInterrupt, SamplingReply } from "../../agent/agent.ts";
 import { shortTime } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import { answeredEntry, callRequests, questionRequest, requestedEntry } from "../../runs/asked-events.ts";
 import { answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
 import type { Lease, RunListener, WorkLog, WorkOptions } from "../../runs/ports.ts";
 import type { FailureDetails, RunRequest } from "../../runs/run.ts";
-import { DEADLINE, breakOff, isCut, isWithin, sameAs } from "../../runs/run.ts";
+import { DEADLINE, breakOff, isCut, isWithin } from "../../runs/run.ts";
 import type { AskedContent } from "../../tools/request.ts";
 import { cancelChildren, hasOpenChildren, storedChildren } from "./children.ts";
 import { storedEffects } from "./effects.ts";
-import { grantFor } from "./grants.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
@@ -20,6 +20,7 @@ import * as models from "./model-requests.ts";
 import * as news from "./news.ts";
 import * as requests from "./requests.ts";
 import { storedReviews } from "./reviews.ts";
+import { approvedBefore } from "./rules.ts";
 import { type Asker, askerOf, rootOf, treeOf } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
@@ -325,16 +326,18 @@ export class StoredWork implements WorkLog {
       const waitMs = isCall ? deadlineMs : (ownMs ?? questionDeadlineMs);
       const id = isCall ? `${interruptId}:${index}` : interruptId;
       const expiry = waitMs === undefined ? {} : { expiresAt: now + waitMs };
-      const request: RunRequest = { ...content, ...stored, id, index, requestedAt: now, ...expiry };
+      const asked: RunRequest = { ...content, ...stored, id, index, requestedAt: now, ...expiry };
+      const ruled = asked.kind === "approval" ? yield* approvedBefore(asked, now) : {};
+      const request: RunRequest = { ...asked, ...defined({ ruled: ruled.ruled }) };
+      const { before } = ruled;
       if (!(yield* requests.add(request))) continue;
-      const grant = request.kind === "approval" ? yield* grantFor(request) : undefined;
       // Nobody is needed for a call that was approved before.
-      const rules = grant === undefined ? this.#news.rules : [];
+      const rules = before === undefined ? this.#news.rules : [];
       yield* news.append({ ...row, id: rootOf(row) }, requestedEntry(request), { now, rules });
-      if (grant === undefined) continue;
-      const [approve, by] = [{ type: "approve" as const }, sameAs(grant.approvalId)];
-      yield* requests.storeAnswer(request, approve, by, now);
-      yield* journal.append(rootOf(row), answeredEntry(request, approve, by), now);
+      if (before === undefined) continue;
+      const { answer, by } = before;
+      yield* requests.storeAnswer(request, answer, by, now);
+      yield* journal.append(rootOf(row), answeredEntry(request, answer, by), now);
     }
   }
 

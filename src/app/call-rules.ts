@@ -1,0 +1,135 @@
+/** The rules about calls of a run: those of the operator, and those that a workspace adds. */
+import { join } from "node:path";
+import type { CallRules } from "../agent/contracts/call-rules.ts";
+import { isAtOrBelow, stripPrefix, validatePath } from "../backends/paths.ts";
+import type { IgnoreFiles } from "../backends/ignore-files.ts";
+import type { Config } from "../config/schema.ts";
+import { defined } from "../core/defined.ts";
+import { isInside, realPath } from "../core/real-path.ts";
+import { displayHost, parsedUrl, approvedSite } from "../web/url.ts";
+import type { RuledCall } from "../rules/call.ts";
+import { allowingRules, readRules } from "../rules/rule.ts";
+import { readCommandLine } from "../rules/shell/read.ts";
+import { type MountedExecutor, isIsolated } from "./executors.ts";
+import { type Owner, type PlacesConfig, originalOf, workspaceOf } from "./owned-places.ts";
+import { pathsOf, workspacePlaces } from "./run-gates.ts";
+import { WORKSPACE_MOUNT } from "./settings.ts";
+
+export interface RulePlaces {
+  mounted: MountedExecutor | undefined;
+  /** Folders on other servers. */
+  served: readonly string[];
+  ignored: IgnoreFiles | null;
+  /** Other MCP servers whose instructions the agent has. */
+  instructing: readonly string[];
+}
+
+/** The rules for the calls of a run. Returns undefined if it has no workspace. */
+export function callRules(
+  config: PlacesConfig & Pick<Config, "rules" | "mcpServers">,
+  owner: Owner,
+  { mounted, served, ignored, instructing }: RulePlaces,
+): CallRules | undefined {
+  const folder = originalOf(config, owner);
+  const workspace = workspaceOf(config, owner);
+  if (folder === undefined || workspace === undefined) return undefined;
+  const { allow, afterUntrusted } = config.rules;
+  const [deny, ask] = (["deny", "ask"] as const).map((kind) =>
+    readRules([...config.rules[kind], ...(ignored?.settingsRules[kind] ?? [])]),
+  );
+  const { protectedChange } = workspacePlaces(workspace, ignored);
+  const isProtected = (args: Record<string, unknown>): boolean => protectedChange.when({ args });
+  const servers = Object.keys(config.mcpServers);
+  /** The other MCP server of a tool. */
+  const serverOf = (tool: string): string | undefined => servers.find((name) => tool.startsWith(`${name}__`));
+  const callOf = (name: string, args: Record<string, unknown>, place?: string): RuledCall | undefined => {
+    if (serverOf(name) !== undefined) return { kind: "server_tool", name };
+    switch (name) {
+      case "execute":
+        return commandOf(args, mounted);
+      case "write_file":
+      case "edit_file":
+        return editOf(args, place);
+      case "web_fetch": {
+        const url = parsedUrl(String(args["url"]));
+        return url && { kind: "page", host: approvedSite(url) };
+      }
+      default:
+        return undefined;
+    }
+  };
+  return {
+    judge: (name, args) => {
+      const call = callOf(name, args);
+      if (call === undefined) return {};
+      const refusing = deny?.find((rule) => rule.touches(call));
+      if (refusing && (call.kind !== "command" || allowingRules(call, [refusing.text]) !== undefined))
+        return { deny: `${name} was not run: the rule ${refusing.text} forbids this call.` };
+      // A command line that is not understood, or has other commands too, may fit the rule.
+      const asks = refusing !== undefined || ask?.some((rule) => rule.touches(call)) === true;
+      return asks ? { ask: true } : {};
+    },
+    describe: (name, args, { place }) => {
+      const call = callOf(name, args, place);
+      if (call === undefined || (call.kind === "edit" && isProtected(args))) return undefined;
+      const isProtecting = mounted?.executor.approvalReason?.() === undefined;
+      if (call.kind === "command" && !(isProtecting && staysInside(call, args, workspace))) return undefined;
+      const read = instructing.map((server) => `instructions of the MCP server ${server}`);
+      const untrusted = afterUntrusted === "allow" ? { trusts: true as const } : { read };
+      const isCovered = call.kind !== "command" || call.isSandboxed || config.rules.outsideSandbox;
+      return { call, folder: realPath(folder), ...(isCovered ? { allow } : {}), ...untrusted };
+    },
+    untrustedSource: (name, args) => {
+      const server = serverOf(name);
+      if (server !== undefined) return `results of the MCP server ${server}`;
+      if (name === "web_search") return "results of a web search";
+      const url = name === "web_fetch" ? parsedUrl(String(args["url"])) : undefined;
+      if (url !== undefined) return `a page of ${displayHost(url)}`;
+      const isRead = name === "read_file" || name === "grep";
+      const from = isRead ? served.find((at) => pathsOf(args).some((path) => path && isAtOrBelow(path, at))) : undefined;
+      return from && `files of ${from}`;
+    },
+  };
+}
+
+function commandOf(args: Record<string, unknown>, mounted: MountedExecutor | undefined): RuledCall {
+  const { command } = args;
+  const { shell = "sh", network = true } = mounted?.executor.commands ?? {};
+  return { kind: "command", command: String(command), shell, isSandboxed: isIsolated(mounted), hasNetwork: network };
+}
+
+function editOf(args: Record<string, unknown>, place: string | undefined): RuledCall | undefined {
+  const places = [...pathsOf(args), ...(place === undefined ? [] : [place])];
+  const isWithin = (path: string | undefined): path is string =>
+    path !== undefined && path !== WORKSPACE_MOUNT && isAtOrBelow(path, WORKSPACE_MOUNT);
+  if (places.length === 0 || !places.every(isWithin)) return undefined;
+  const paths = places.map((path) => stripPrefix(WORKSPACE_MOUNT, path).replace(/^\/+/, ""));
+  return { kind: "edit", paths: [...new Set(paths)] };
+}
+
+/** Variables by which a shell runs or finds other programs than a command line names. */
+const SHELL_VARIABLES =
+  /^(?:BASH_ENV|ENV|SHELLOPTS|BASHOPTS|CDPATH|GLOBIGNORE|POSIXLY_CORRECT|BASH_FUNC_.*)$/;
+
+/** True if a command line runs in the workspace, and finds its programs outside of it. */
+function staysInside(
+  { command, shell, isSandboxed }: Extract<RuledCall, { kind: "command" }>,
+  { cwd }: Record<string, unknown>,
+  workspace: string,
+): boolean {
+  const root = realPath(workspace);
+  const start = cwd === undefined ? undefined : validatePath(cwd);
+  if (start && !(start.ok && isAtOrBelow(start.path, WORKSPACE_MOUNT))) return false;
+  const line = readCommandLine(command, shell);
+  if (!line.ok) return true; // no rule covers it
+  let at = join(root, start?.ok ? stripPrefix(WORKSPACE_MOUNT, start.path) : "");
+  for (const folder of line.changesFolder) {
+    const named = folder.startsWith(WORKSPACE_MOUNT) ? join(root, stripPrefix(WORKSPACE_MOUNT, folder)) : undefined;
+    at = named ?? (folder.startsWith("/") ? folder : join(at, folder));
+    if (!isInside(root, realPath(at))) return false;
+  }
+  if (isSandboxed) return true;
+  const path = (process.env["PATH"] ?? "").split(":");
+  const isOwn = (entry: string): boolean => !entry.startsWith("/") || isInside(root, realPath(entry));
+  return !path.some(isOwn) && !Object.keys(process.env).some((name) => SHELL_VARIABLES.test(name));
+}
