@@ -117,7 +117,13 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...named, interruptOn, skipped: [...skipped, ...(own.notice ? [own.notice] : [])] };
-    const { instructing, ...foreign } = await withForeignTools(config, tools, web?.tools ?? [], logger, parts);
+    const { instructing, ...foreign } = await withForeignTools(
+      config,
+      tools,
+      web?.tools ?? [],
+      logger,
+      parts,
+    );
     const places = { mounted: executor, served: served.paths, ignored, instructing };
     return buildAgent({
       ...foreign,
@@ -128,7 +134,11 @@ export async function openAgents(
       backend: tree.withThread(owner, executor, ignored),
       ...(await instructionsFor(config, owner, env["HOME"], ignored)),
       ...configured(withLimits(config, owner.limits)),
-      ...defined({ callRules: callRules(config, owner, places), web: web?.options, goal: goalParams(owner, config, lent) }),
+      ...defined({
+        callRules: callRules(config, owner, places),
+        web: web?.options,
+        goal: goalParams(owner, config, lent),
+      }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,

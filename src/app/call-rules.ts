@@ -4,9 +4,9 @@ import type { CallRules } from "../agent/contracts/call-rules.ts";
 import { isAtOrBelow, stripPrefix, validatePath } from "../backends/paths.ts";
 import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import type { Config } from "../config/schema.ts";
-import { defined } from "../core/defined.ts";
 import { isInside, realPath } from "../core/real-path.ts";
-import { displayHost, parsedUrl, approvedSite } from "../web/url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
+import { approvedSite, displayHost } from "../web/url.ts";
 import type { RuledCall } from "../rules/call.ts";
 import { allowingRules, readRules } from "../rules/rule.ts";
 import { readCommandLine } from "../rules/shell/read.ts";
@@ -86,7 +86,9 @@ export function callRules(
       const url = name === "web_fetch" ? parsedUrl(String(args["url"])) : undefined;
       if (url !== undefined) return `a page of ${displayHost(url)}`;
       const isRead = name === "read_file" || name === "grep";
-      const from = isRead ? served.find((at) => pathsOf(args).some((path) => path && isAtOrBelow(path, at))) : undefined;
+      const from = isRead
+        ? served.find((at) => pathsOf(args).some((path) => path && isAtOrBelow(path, at)))
+        : undefined;
       return from && `files of ${from}`;
     },
   };
@@ -95,7 +97,13 @@ export function callRules(
 function commandOf(args: Record<string, unknown>, mounted: MountedExecutor | undefined): RuledCall {
   const { command } = args;
   const { shell = "sh", network = true } = mounted?.executor.commands ?? {};
-  return { kind: "command", command: String(command), shell, isSandboxed: isIsolated(mounted), hasNetwork: network };
+  return {
+    kind: "command",
+    command: String(command),
+    shell,
+    isSandboxed: isIsolated(mounted),
+    hasNetwork: network,
+  };
 }
 
 function editOf(args: Record<string, unknown>, place: string | undefined): RuledCall | undefined {
@@ -124,7 +132,9 @@ function staysInside(
   if (!line.ok) return true; // no rule covers it
   let at = join(root, start?.ok ? stripPrefix(WORKSPACE_MOUNT, start.path) : "");
   for (const folder of line.changesFolder) {
-    const named = folder.startsWith(WORKSPACE_MOUNT) ? join(root, stripPrefix(WORKSPACE_MOUNT, folder)) : undefined;
+    const named = folder.startsWith(WORKSPACE_MOUNT)
+      ? join(root, stripPrefix(WORKSPACE_MOUNT, folder))
+      : undefined;
     at = named ?? (folder.startsWith("/") ? folder : join(at, folder));
     if (!isInside(root, realPath(at))) return false;
   }

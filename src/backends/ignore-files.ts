@@ -51,7 +51,8 @@ export class IgnoreFiles extends PolicyRules {
         const settings: unknown = parse(loadText(name));
         for (const key of keys) {
           const value = key.split(".").reduce(memberOf, settings);
-          if (form === "rules") this.settingsRules[key.endsWith("deny") ? "deny" : "ask"].push(...textsIn(value));
+          if (form === "rules")
+            this.settingsRules[key.endsWith("deny") ? "deny" : "ask"].push(...textsIn(value));
           const patterns = readPatterns(value, form, at);
           const texts = form === "files" ? patterns.map(loadText) : [patterns.join("\n")];
           for (const text of texts) add(this.#reading, text);

@@ -79,7 +79,8 @@ function pageRule(text: string, spec = "*"): Read {
   if (!/^(?:\*|(?:\*\.)?[^\s/*?#@]+)$/.test(host)) return unreadable(text, "it names no host");
   const covers = (call: RuledCall): boolean =>
     call.kind === "page" &&
-    (host === "*" || (end === undefined ? call.host === host.replace(/^www\./, "") : call.host.endsWith(end)));
+    (host === "*" ||
+      (end === undefined ? call.host === host.replace(/^www\./, "") : call.host.endsWith(end)));
   return { text, covers, touches: covers };
 }
 
@@ -111,7 +112,7 @@ export function allowingRules(call: RuledCall, texts: readonly string[]): string
   const line = readCommandLine(call.command, call.shell);
   if (!line.ok) return undefined;
   const used = new Set<string>();
-  for (const command of line.commands) {
+  for (const command of line.commands.filter(({ isHarmless }) => !isHarmless)) {
     const rule = rules.find(({ shell }) => shell !== undefined && ruleCovers(shell, command));
     if (rule === undefined) return undefined;
     used.add(rule.text);

@@ -44,7 +44,8 @@ export function callFields(call: CallRequest, offered = offeredDecisions(call)):
   if (decisions.includes("approve_always")) {
     const options = offersOf(call).map(ruleName);
     const labels = offersOf(call).map((offer) => `${ruleName(offer)}: ${offer.sentence}`);
-    const description = "Only for approve_always: the rule to save. Default: the first, which allows the least";
+    const description =
+      "Only for approve_always: the rule to save. Default: the first, which allows the least";
     fields.push({ name: "rule", title: "Rule", description, type: "choice", options, labels });
   }
   if (isEditable) {
@@ -82,11 +83,14 @@ export function readDecision(
     return checkDecision(call, { type: "edit", editedAction: { name: call.tool, args } });
   }
   const chosen = offered.find((type) => type === decision);
-  if (chosen === undefined || !isApproving(chosen)) return notOffered(call, String(decision));
+  if (chosen !== "approve" && chosen !== "approve_same" && chosen !== "approve_always")
+    return notOffered(call, String(decision));
   if (edited !== "" && (args === undefined || canonicalJson(args) !== canonicalJson(call.args)))
     return wrong("You changed the arguments but chose approve. Choose edit to run it with your changes.");
   if (chosen !== "approve_always") return { ok: true, answer: { type: chosen } };
-  const named = offersOf(call).find((offer, at) => (rule === undefined ? at === 0 : ruleName(offer) === rule));
+  const named = offersOf(call).find((offer, at) =>
+    rule === undefined ? at === 0 : ruleName(offer) === rule,
+  );
   return checkDecision(call, { type: chosen, rules: named?.rules ?? [] });
 }
 
@@ -101,7 +105,10 @@ export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedA
   const chosen = offeredDecisions(call).find((type) => type === answer.type);
   if (chosen === undefined) return notOffered(call, answer.type);
   // A rule allows what the person was shown, and nothing else.
-  if (answer.type === "approve_always" && !offersOf(call).some((offer) => ruleName(offer) === ruleName(answer)))
+  if (
+    answer.type === "approve_always" &&
+    !offersOf(call).some((offer) => ruleName(offer) === ruleName(answer))
+  )
     return wrong(`This rule is not offered. Possible: ${offersOf(call).map(ruleName).join("; ")}.`);
   return { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
 }

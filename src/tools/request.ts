@@ -54,7 +54,10 @@ export type Decision =
  * Decision of a person. `approve_same`: this call, and those of the run that count as the same. `approve_always`: this
  * call, and all later ones that the rules allow, which are those of an offer.
  */
-export type PersonDecision = Decision | { type: "approve_same" } | { type: "approve_always"; rules: string[] };
+export type PersonDecision =
+  | Decision
+  | { type: "approve_same" }
+  | { type: "approve_always"; rules: string[] };
 
 export type Value = string | number | boolean | string[];
 

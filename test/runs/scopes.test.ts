@@ -72,6 +72,7 @@ const CALLS: Calls = {
     remove: (schedules) => schedules.remove("s"),
     runNow: (schedules) => schedules.runNow("s"),
   },
+  rules: { list: (rules) => rules.list(), remove: (rules) => rules.remove("r") },
   access: {
     share: (access) => access.share("r", 1),
     list: (access) => access.list(),

@@ -21,6 +21,7 @@ import type {
   RequestContent,
   SameCalls,
 } from "../../tools/request.ts";
+import type { RuledRequest } from "../../rules/call.ts";
 import type { Todo } from "../../tools/tool.ts";
 import { defined } from "../../core/defined.ts";
 import { type Json, fromJson } from "../../core/json.ts";
@@ -126,6 +127,7 @@ export interface RequestRow {
   preview: Json<CallPreview>;
   allowed_decisions: Json<DecisionType[]>;
   same: Json<SameCalls> | null;
+  ruled: Json<RuledRequest> | null;
   /** Content of a request that is not an approval; null for one that is. */
   body: Json<Question> | null;
   status: Approval["status"];

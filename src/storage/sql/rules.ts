@@ -10,8 +10,7 @@ import { type RowOf, readFields } from "./columns.ts";
 import { grantFor } from "./grants.ts";
 import { type Engine, type Steps, all, change, ofPrincipal, send } from "./steps.ts";
 
-const RULE =
-  "id, folder, rule, created_at, created_by, run_id, approval_id, uses, last_used_at, expires_at";
+const RULE = "id, folder, rule, created_at, created_by, run_id, approval_id, uses, last_used_at, expires_at";
 
 /** Untrusted texts that a request names. */
 const MOST_SOURCES = 5;

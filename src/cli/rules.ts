@@ -1,0 +1,94 @@
+/** Lists, removes and tries the rules that people saved with approvals. */
+import { existsSync } from "node:fs";
+import { isoTime } from "../core/clock.ts";
+import { loadConfig } from "../config/load.ts";
+import { realPath } from "../core/real-path.ts";
+import { displayText, oneLine } from "../core/text.ts";
+import { allowingRules } from "../rules/rule.ts";
+import type { ApprovalRule } from "../rules/call.ts";
+import { readCommandLine } from "../rules/shell/read.ts";
+import { counted } from "../tools/format.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
+import { complain, say, unknownAction } from "./output.ts";
+
+const NAMES = ["list", "remove", "test"];
+
+/** Works on the data directory alone: servers that use it follow the change at once. */
+export async function runRules(args: CommandArguments): Promise<ExitCode> {
+  const [name = "list", ...words] = args.positionals;
+  if (!NAMES.includes(name)) return unknownAction("rules", name, NAMES);
+  const needed = { remove: "the id of a rule", test: "a command, in quotes" }[name];
+  if (needed !== undefined && words.length === 0) return complain(`rules ${name} needs ${needed}.`, 2);
+  const extra = words[{ remove: Infinity, test: 1 }[name] ?? 0];
+  if (extra !== undefined) return complain(`Unexpected argument "${extra}" for rules ${name}.`, 2);
+  return withLocalRuns(args, false, async (local) => {
+    const rules = await local.runs.rules.list();
+    if (name === "test") return test(args, words[0] ?? "", rules, local);
+    if (name === "remove") return remove(words, rules, local);
+    if (args.flags["json"] === true) return say(...rules.map((rule) => JSON.stringify(toDocument(rule))));
+    const none =
+      "There are no rules. To save one, choose “always allow” when a call waits for your approval.";
+    return say(...(rules.length === 0 ? [none] : rules.map(ruleLine)));
+  });
+}
+
+async function remove(ids: string[], rules: readonly ApprovalRule[], local: LocalRuns): Promise<ExitCode> {
+  for (const word of ids) {
+    const [one, ...others] = rules.filter(({ id, rule }) => rule === word || id.startsWith(word));
+    if (one === undefined || others.length > 0 || !(await local.runs.rules.remove(one.id)))
+      return complain(
+        `${oneLine(word, 80)} names no rule, or several. ${local.dataCommand("rules", "list")} shows all.`,
+      );
+  }
+  return say(`Removed ${counted(ids.length, "rule")}. Calls that they allowed need your approval again.`);
+}
+
+/** Says what the rules of the workspace do with a command. */
+function test(
+  args: CommandArguments,
+  command: string,
+  rules: readonly ApprovalRule[],
+  { config }: LocalRuns,
+): ExitCode {
+  const loaded = loadConfig({ flags: args.flags, ...args.host });
+  const folder = realPath((loaded.ok && loaded.config.workspace) || ".");
+  const shell = existsSync("/bin/bash") ? "bash" : "sh";
+  const line = readCommandLine(command, shell);
+  if (!line.ok) return say(`Needs approval: ${line.reason}.`);
+  const results = [true, false].map((isSandboxed) => {
+    const own = rules.filter((rule) => rule.folder === folder && rule.isUnsandboxed === !isSandboxed);
+    const allow = isSandboxed || config.rules.outsideSandbox ? config.rules.allow : [];
+    const call = { kind: "command", command, shell, isSandboxed, hasNetwork: !isSandboxed } as const;
+    const used = allowingRules(call, [...allow, ...own.map(({ rule }) => rule)]);
+    const place = isSandboxed ? "In a sandbox" : "Outside any sandbox";
+    return `${place}: ${used === undefined ? "needs approval; no rule covers all of it" : `allowed by ${used.join(", ")}`}.`;
+  });
+  return say(`Rules of ${displayText(folder)}:`, ...results);
+}
+
+const toDocument = (rule: ApprovalRule) => ({
+  id: rule.id,
+  rule: rule.rule,
+  folder: rule.folder,
+  outside_sandbox: rule.isUnsandboxed,
+  created_at: isoTime(rule.createdAt),
+  created_by: rule.createdBy,
+  run_id: rule.runId,
+  approval_id: rule.approvalId,
+  uses: rule.uses,
+  last_used_at: rule.lastUsedAt === undefined ? undefined : isoTime(rule.lastUsedAt),
+  expires_at: rule.expiresAt === undefined ? undefined : isoTime(rule.expiresAt),
+});
+
+function ruleLine(rule: ApprovalRule): string {
+  const { lastUsedAt, expiresAt } = rule;
+  const facts = [
+    oneLine(displayText(rule.folder), 80),
+    ...(rule.isUnsandboxed ? ["outside any sandbox"] : []),
+    `used ${counted(rule.uses, "time")}${lastUsedAt === undefined ? "" : `, last ${isoTime(lastUsedAt)}`}`,
+    `saved ${isoTime(rule.createdAt)}, ${oneLine(rule.createdBy, 60)}, in run ${rule.runId.slice(0, 12)}`,
+    ...(expiresAt === undefined ? [] : [`ends ${isoTime(expiresAt)}`]),
+  ];
+  return `${rule.id}  ${oneLine(displayText(rule.rule), 200)}\n    ${facts.join(" · ")}`;
+}
