@@ -246,7 +246,11 @@ test("once a page was read, rules allow no call that reaches out, and the questi
   const host = await openSite();
   const parts = {
     first: steps(fetchPage(`http://${host}/a`), fetchPage(`http://${host}/b`)),
-    second: steps(fetchPage(`http://${host}/c`), writeFile("/workspace/d/e.md", "x"), writeFile("/workspace/d/f.md", "x")),
+    second: steps(
+      fetchPage(`http://${host}/c`),
+      writeFile("/workspace/d/e.md", "x"),
+      writeFile("/workspace/d/f.md", "x"),
+    ),
   };
   const web = { DEEPAGENT_WEB_HOSTS: host };
   const { runs } = await openRuns(parts, { env: web });
