@@ -126,10 +126,10 @@ export function allowingRules(call: RuledCall, texts: readonly string[]): string
   const line = readCommand(call);
   if (!line.ok) return undefined;
   const used = new Set<string>();
-  for (const command of line.commands.filter(({ isHarmless }) => !isHarmless)) {
+  for (const command of line.commands) {
     const rule = rules.find(({ shell }) => shell !== undefined && ruleCovers(shell, command));
-    if (rule === undefined) return undefined;
-    used.add(rule.text);
+    if (rule !== undefined) used.add(rule.text);
+    else if (!command.isHarmless) return undefined;
   }
   return used.size > 0 ? [...used] : undefined;
 }
