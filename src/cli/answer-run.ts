@@ -16,10 +16,10 @@ import { terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { colorsFor } from "./terminal/text.ts";
 
-const DECISIONS = ["approve", "approve-same", "reject", "edit"];
+const DECISIONS = ["approve", "approve-same", "always", "reject", "edit"];
 const ANSWERS = ["value", "field", "opened", "decline"];
 const [HOW_TO_DECIDE, HOW_TO_ANSWER] = [
-  "--approve, --approve-same, --reject or --edit JSON",
+  "--approve, --approve-same, --always RULE, --reject or --edit JSON",
   "--value TEXT, --field NAME=VALUE, --opened or --decline",
 ];
 
@@ -56,12 +56,12 @@ export async function answerRun(
         ? `Only questions are open. To answer, use ${HOW_TO_ANSWER}.`
         : `Only approvals are open. To decide, use ${HOW_TO_DECIDE}.`,
     );
-  const isForAll = isDecision ? only !== "edit" : only === "decline";
+  const isForAll = isDecision ? only !== "edit" && only !== "always" : only === "decline";
   if (meant.length > 1 && !isForAll) {
     const ids = meant.map(({ id }) => id).join(", ");
     return complain(
       isDecision
-        ? `--edit is for one approval: ${ids}.`
+        ? `--${only} is for one approval: ${ids}.`
         : `There are several questions. Name the one that you answer: ${ids}.`,
       2,
     );
@@ -117,11 +117,12 @@ async function answerAll(local: LocalRuns, run: Run, requests: readonly RunReque
 }
 
 function answerFrom(request: RunRequest, flags: FlagValues): CheckedAnswer {
-  const { value, field, approve, "approve-same": same, reject, edit, message } = flags;
+  const { value, field, approve, "approve-same": same, always, reject, edit, message } = flags;
   const said = defined({ message: textOf(message) });
   const ok = (answer: PersonAnswer): CheckedAnswer => ({ ok: true, answer });
   if (approve === true) return ok({ type: "approve" });
   if (same === true) return ok({ type: "approve_same" });
+  if (always !== undefined) return ok({ type: "approve_always", rules: [textOf(always) ?? ""] });
   if (reject === true) return ok({ type: "reject", ...said });
   if (isApproval(request)) {
     const args = parsedJson(textOf(edit) ?? "");

@@ -26,6 +26,7 @@ import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
 import { requestLines } from "./terminal/ask.ts";
+import { offerLines } from "./terminal/ask-approval.ts";
 import { answeredLine, fieldLines } from "./terminal/ask-question.ts";
 import { print } from "./terminal/printer.ts";
 import { renderTree } from "./terminal/tree.ts";
@@ -201,7 +202,7 @@ export async function showRun(
       ? asked.kind === "review"
         ? ["", `To see and apply it: ${local.runsCommand("review", asked.runId)}`]
         : fieldLines(asked, style)
-      : [];
+      : offerLines(asked, style);
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {

@@ -96,10 +96,13 @@ async function answerOutcome(
     return { ok: true, request: stored, how: "stored" };
   // Somebody else answered while this was checked, or the deadline did.
   const now = stored ?? (await runs.read.request(principal, runId, request.id)) ?? request;
-  const isGranted =
-    given.type === "approve_same" &&
-    now.status === "approved" &&
-    (await runs.read.grants(principal, runId)).some(({ approvalId }) => approvalId === now.id);
+  const grants =
+    given.type === "approve_same"
+      ? await runs.read.grants(principal, runId)
+      : given.type === "approve_always"
+        ? await runs.rules.list(principal)
+        : [];
+  const isGranted = now.status === "approved" && grants.some(({ approvalId }) => approvalId === now.id);
   if (isGranted || isRepeated(now, given)) return { ok: true, request: now, how: "repeated" };
   if (now.kind !== "approval" && now.decidedBy === DEADLINE) {
     const said = answerText(given);

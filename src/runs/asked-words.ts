@@ -42,14 +42,17 @@ export function decidedText(decision: string, by: string): string {
   if (by === DEADLINE) return "denied, because nobody decided in time";
   const decided = DECIDED[decision] ?? "decided";
   if (decision === "withdrawn") return decided;
-  if (by.startsWith(BY_RULE)) return `${decided} by your ${by}`;
+  if (by.startsWith(BY_RULE)) return byRuleText(by);
   return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
 }
+
+/** `by`: the decider of a call that rules allowed. */
+export const byRuleText = (by: string): string => `allowed by your ${displayName(oneLine(by, MAX_COMMAND))}`;
 
 const DECIDED: Readonly<Record<string, string>> = {
   approve: "approved",
   approve_same: "approved for the whole run",
-  approve_always: "approved for good, by a rule",
+  approve_always: "approved, with a rule for later calls",
   edit: "approved with changes",
   reject: "rejected",
   withdrawn: "no longer needed",

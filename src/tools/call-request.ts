@@ -1,13 +1,15 @@
 /** The request of a call that waits for approval: its fields, and the decision in their values. */
 import { canonicalJson } from "../core/json.ts";
-import { escapeHidden } from "../core/text.ts";
+import { displayName, escapeHidden } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
-import type { RuleOffer } from "../rules/call.ts";
+import type { RuleOffer, RuledRequest } from "../rules/call.ts";
 import type { CallRequest, CheckedAnswer, Field, PersonAnswer, PersonDecision, Value } from "./request.ts";
 
 /** Longest arguments that a form field can hold for editing, in characters. */
 export const MAX_EDITABLE = 8000;
 const MAX_MESSAGE = 2000;
+/** Longest offer of rules that every surface shows whole, in characters of its JSON. */
+const MAX_OFFER = 2000;
 
 /** The decisions that a person may make about a call. `isWhole`: all of the call is shown; else it is not approved. */
 export const offeredDecisions = (
@@ -20,7 +22,7 @@ export const offeredDecisions = (
         ? [
             decision,
             ...(same === undefined ? [] : ["approve_same" as const]),
-            ...(ruled?.offers?.length ? ["approve_always" as const] : []),
+            ...(offersOf({ ruled }).length > 0 ? ["approve_always" as const] : []),
           ]
         : [decision],
     )
@@ -88,14 +90,15 @@ export function readDecision(
   if (edited !== "" && (args === undefined || canonicalJson(args) !== canonicalJson(call.args)))
     return wrong("You changed the arguments but chose approve. Choose edit to run it with your changes.");
   if (chosen !== "approve_always") return { ok: true, answer: { type: chosen } };
-  const named = offersOf(call).find((offer, at) =>
-    rule === undefined ? at === 0 : ruleName(offer) === rule,
-  );
-  return checkDecision(call, { type: chosen, rules: named?.rules ?? [] });
+  const [first] = offersOf(call).map(ruleName);
+  return checkDecision(call, { type: chosen, rules: [String(rule || first)] });
 }
 
-/** The rules that a person can save with the approval, the narrowest first. */
-export const offersOf = ({ ruled }: Pick<CallRequest, "ruled">): readonly RuleOffer[] => ruled?.offers ?? [];
+/** The rules that a person can save with the approval, the narrowest first. Each is shown as it is saved. */
+export const offersOf = ({ ruled }: { ruled?: RuledRequest | undefined }): RuleOffer[] =>
+  (ruled?.offers ?? []).filter(
+    (offer) => ruleName(offer) === displayName(ruleName(offer)) && JSON.stringify(offer).length <= MAX_OFFER,
+  );
 
 /** Names an offer, for people and programs: its rules. */
 export const ruleName = ({ rules }: Pick<RuleOffer, "rules">): string => rules.join(", ");
@@ -104,13 +107,12 @@ export const ruleName = ({ rules }: Pick<RuleOffer, "rules">): string => rules.j
 export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedAnswer<PersonDecision> {
   const chosen = offeredDecisions(call).find((type) => type === answer.type);
   if (chosen === undefined) return notOffered(call, answer.type);
+  if (answer.type !== "approve_always") return { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
   // A rule allows what the person was shown, and nothing else.
-  if (
-    answer.type === "approve_always" &&
-    !offersOf(call).some((offer) => ruleName(offer) === ruleName(answer))
-  )
-    return wrong(`This rule is not offered. Possible: ${offersOf(call).map(ruleName).join("; ")}.`);
-  return { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
+  const offer = offersOf(call).find((one) => ruleName(one) === ruleName(answer));
+  return offer === undefined
+    ? wrong(`This rule is not offered. Possible: ${offersOf(call).map(ruleName).join("; ")}.`)
+    : { ok: true, answer: { type: answer.type, rules: offer.rules } };
 }
 
 const notOffered = (call: CallRequest, type: string): CheckedAnswer<PersonDecision> =>

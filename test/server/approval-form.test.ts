@@ -52,6 +52,87 @@ test("approving the same for the run is offered where approving is, and says wha
   expect(readForm(anApproval(), { decision: "approve_same" })).toMatchObject({ ok: false });
 });
 
+const OFFERS = [
+  { rules: ["Edit(/docs/a.md)"], sentence: "Change the file docs/a.md.", examples: ["change docs/a.md"] },
+  { rules: ["Edit(/docs/**)", "Edit(/src/**)"], sentence: "Change [any](http://evil) file.", examples: [] },
+];
+const ruled = { call: { kind: "edit" as const, paths: ["docs/a.md"] }, folder: "/project", offers: OFFERS };
+const [NARROW, WIDE] = ["Edit(/docs/a.md)", "Edit(/docs/**), Edit(/src/**)"];
+
+test("a form offers rules for later calls in plain words, and takes one of them alone", () => {
+  const asked = anApproval({ ruled });
+  const { message, requestedSchema } = approvalForm(asked, PLACE);
+  expect(requestedSchema.properties["decision"]).toMatchObject({
+    enum: ["approve", "approve_always", "edit", "reject"],
+  });
+  expect(requestedSchema.properties["rule"]).toMatchObject({
+    type: "string",
+    oneOf: [
+      { const: NARROW, title: `${NARROW}: Change the file docs/a.md.` },
+      { const: WIDE, title: `${WIDE}: Change [any](http://evil) file.` },
+    ],
+  });
+  expect(requestedSchema.required).toEqual(["decision"]);
+  // Rules of files are full of signs of Markdown, so they stand in a code block.
+  expect(message).toContain(
+    [
+      "approve_always: also save a rule, so that later calls like this run without asking. The rules:",
+      "",
+      `    ${NARROW}`,
+      "      Change the file docs/a.md.",
+      `    ${WIDE}`,
+      "      Change [any](http://evil) file.",
+    ].join("\n"),
+  );
+  const answer = (rules: string[]) => ({ ok: true, answer: { type: "approve_always", rules } });
+  const read = (rule?: string) =>
+    readForm(asked, { decision: "approve_always", ...(rule !== undefined && { rule }) });
+  expect(read()).toEqual(answer([NARROW]));
+  expect(read("")).toEqual(answer([NARROW]));
+  expect(read(WIDE)).toEqual(answer(["Edit(/docs/**)", "Edit(/src/**)"]));
+  for (const other of ["Bash(*)", "Edit(/docs/**)", `${NARROW}, Bash(*)`, "toString"])
+    expect(read(other)).toMatchObject({ ok: false, message: expect.stringContaining("not offered") });
+  // A rule without its decision changes nothing.
+  expect(readForm(asked, { decision: "approve", rule: WIDE })).toEqual({
+    ok: true,
+    answer: { type: "approve" },
+  });
+});
+
+test("no rule is offered for a call shown in part, nor one that cannot be shown as it is", () => {
+  const detail = "x".repeat(10_000);
+  const long = anApproval({ ruled, preview: { kind: "command", summary: "run", detail } });
+  const { message, requestedSchema } = approvalForm(long, PLACE);
+  expect(message).not.toContain("approve_always");
+  expect(requestedSchema.properties["decision"]).toMatchObject({ enum: ["edit", "reject"] });
+  expect(readForm(long, { decision: "approve_always", rule: NARROW })).toMatchObject({ ok: false });
+  for (const rule of ["Edit(/a\u202eb)", "Edit(/a  b)", "Edit(/a\nb)", `Edit(/${"長".repeat(3000)})`]) {
+    const hidden = anApproval({
+      ruled: { ...ruled, offers: [{ rules: [rule], sentence: "", examples: [] }] },
+    });
+    expect(approvalForm(hidden, PLACE).message).not.toContain("approve_always");
+    expect(readForm(hidden, { decision: "approve_always", rule })).toMatchObject({ ok: false });
+  }
+  const huge = Array.from({ length: 3 }, (_, at) => ({
+    rules: [`Edit(/${"長".repeat(600)}${at})`],
+    sentence: "w".repeat(1000),
+    examples: [],
+  }));
+  expect(approvalForm(anApproval({ ruled: { ...ruled, offers: huge } }), PLACE).message.length).toBeLessThan(
+    8000,
+  );
+});
+
+test("a form says why rules did not allow the call", () => {
+  const heldBack = ["a page of evil.example", "[results](http://evil)"];
+  const { message } = approvalForm(anApproval({ ruled: { ...ruled, offers: [], heldBack } }), PLACE);
+  const sources = String.raw`a page of evil.example, \[results\]\(http\://evil)`;
+  expect(message).toContain(
+    `A rule would allow this, but this conversation has read: ${sources}; so you are asked.`,
+  );
+  expect(message).not.toContain("approve_always");
+});
+
 test("a form says until when somebody has to decide, and an answer that is late is told so", () => {
   const expiresAt = Date.UTC(2030, 0, 31, 12, 0);
   const { message } = approvalForm(anApproval({ expiresAt }), PLACE);

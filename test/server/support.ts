@@ -4,6 +4,7 @@ import { z } from "zod";
 import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
+import type { CallRules } from "../../src/agent/contracts/call-rules.ts";
 import type { AgentWork, Approval, OpenQuestion, Run, RunView } from "../../src/runs/run.ts";
 import type { RunsByHolder, RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
@@ -12,7 +13,16 @@ import { openPageServer } from "../../src/server/page/page-server.ts";
 import { createResourceChanges } from "../../src/server/resources/changes.ts";
 import { defineTool } from "../../src/tools/tool.ts";
 import type { Question } from "../../src/tools/request.ts";
-import { calling, cleanUpWith, databaseFile, ME, noteTool, openServer } from "../runs/support.ts";
+import {
+  calling,
+  callingInTurn,
+  cleanUpWith,
+  databaseFile,
+  ME,
+  note,
+  noteTool,
+  openServer,
+} from "../runs/support.ts";
 import {
   connectClient,
   type ClientKind,
@@ -103,6 +113,25 @@ export function approvalRuns(...calls: ScriptedToolCall[]): {
     interruptOn: { note: true },
   });
   return { service, notes, file };
+}
+
+/** Notes as files of a project: a person may always allow one, or all below its folder. */
+export const NOTE_RULES: CallRules = {
+  judge: () => ({}),
+  describe: (_name, { text }) => ({ call: { kind: "edit", paths: [String(text)] }, folder: "/project" }),
+  untrustedSource: () => undefined,
+};
+
+/** Runs whose agent notes these texts one after the other, each of which rules may allow. */
+export function ruledRuns(...texts: string[]) {
+  const notes: string[] = [];
+  const agent = {
+    model: callingInTurn(...texts.map((text) => [note(text)])),
+    tools: [noteTool(notes)],
+    interruptOn: { note: true },
+    callRules: NOTE_RULES,
+  };
+  return { service: openServer(databaseFile(), agent).service, notes };
 }
 
 /** Runs whose agent asks this at once, of any kind, and answers with what it was answered, as JSON. */

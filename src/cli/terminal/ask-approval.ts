@@ -2,9 +2,9 @@
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
 import type { Approval } from "../../runs/run.ts";
-import { deadlineText, whoAsks } from "../../server/views/request-words.ts";
+import { deadlineText, heldBackText, whoAsks } from "../../server/views/request-words.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
-import { offeredDecisions } from "../../tools/call-request.ts";
+import { offeredDecisions, offersOf, ruleName } from "../../tools/call-request.ts";
 import type { PersonDecision } from "../../tools/request.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, type RequestLines, diffBody, textBody, wrapped } from "./body.ts";
@@ -15,6 +15,7 @@ type DecisionName = PersonDecision["type"];
 const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
   approve: { key: "a", label: "approve" },
   approve_same: { key: "s", label: "approve the same" },
+  approve_always: { key: "l", label: "always allow" },
   edit: { key: "e", label: "edit" },
   reject: { key: "r", label: "reject" },
 };
@@ -33,6 +34,7 @@ export function approvalLines(approval: Approval, style: BodyStyle): RequestLine
     ...(offeredDecisions(approval).includes("approve_same")
       ? [`approve the same: also every further ${displayName(same?.text ?? "call like this")}, in this run`]
       : []),
+    ...heldBackText(approval),
     ...deadlineText(approval),
   ];
   return {
@@ -43,6 +45,18 @@ export function approvalLines(approval: Approval, style: BodyStyle): RequestLine
     ],
     notes: notes.flatMap((note) => wrapped(note, style)).map((line) => style.colors.dim(line)),
   };
+}
+
+/** The rules that can be saved with an approval, by their numbers; empty if there are none. */
+export function offerLines(approval: Approval, style: BodyStyle): string[] {
+  const lines = offersOf(approval).flatMap((offer, at) => {
+    const examples = offer.examples.map((example) => `such as ${displayName(example)}`);
+    return [
+      ...wrapped(`${at + 1}  ${ruleName(offer)}`, style).map(style.colors.bold),
+      ...textBody([displayName(offer.sentence), ...examples].join("\n"), style),
+    ];
+  });
+  return lines.length === 0 ? [] : ["", ...wrapped("Always allow, by one of these rules:", style), ...lines];
 }
 
 /**
@@ -83,13 +97,14 @@ export async function askDecision(
       const call = `${displayName(approval.tool)} ${displayText(JSON.stringify(approval.args, null, 2))}`;
       asker.print(textBody(`approval ${approval.id}\n${call}`, style).join("\n"));
     }
-    if ((choice === "approve" || choice === "approve_same") && rest.length > 0 && !isUnseenTold) {
+    if (choice?.startsWith("approve") && rest.length > 0 && !isUnseenTold) {
       isUnseenTold = true;
       const warning = `${rest.length} lines were not shown. The same key again approves them unseen.`;
       asker.print(colors.yellow(wrapText(warning, style.width - 1).join("\n")));
       continue;
     }
-    const decision = choice === undefined ? undefined : await completeDecision(choice, approval, asker);
+    const decision =
+      choice === undefined ? undefined : await completeDecision(choice, approval, asker, signal);
     if (decision === undefined) continue;
     asker.print(colors.dim(`› ${CHOICES[decision.type].label}`));
     return decision;
@@ -99,12 +114,21 @@ export async function askDecision(
 /** Returns undefined if the person changed nothing, or wrote something other than a JSON object. */
 async function completeDecision(
   type: DecisionName,
-  { tool, args }: Approval,
+  approval: Approval,
   asker: Asker,
+  signal: AbortSignal | undefined,
 ): Promise<PersonDecision | undefined> {
+  const { tool, args } = approval;
   if (type === "reject") {
     const message = (await asker.line("Why, or what instead (optional) › ")).trim();
     return { type, ...(message === "" ? {} : { message }) };
+  }
+  if (type === "approve_always") {
+    const style = { colors: asker.colors, width: asker.size().columns };
+    asker.print(offerLines(approval, style).join("\n"));
+    const number = await asker.key("The number of the rule, or another key to go back › ", true, signal);
+    const offer = offersOf(approval)[Number(number) - 1];
+    return offer && { type, rules: offer.rules };
   }
   if (type !== "edit") return { type };
   const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string");

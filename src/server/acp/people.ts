@@ -1,6 +1,6 @@
 /** Asks the person at an editor for approvals and answers, and stores the responses. */
 import type * as acp from "@agentclientprotocol/sdk";
-import { offeredDecisions } from "../../tools/call-request.ts";
+import { offeredDecisions, offersOf } from "../../tools/call-request.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -11,7 +11,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import { fieldsOf } from "../../tools/check-answer.ts";
 import { takeAnswer } from "../delivery/answers.ts";
 import { freeAnswer, requestForm, shownText } from "../views/request-form.ts";
-import { askedBy, deadlineText, whoAsks } from "../views/request-words.ts";
+import { askedBy, deadlineText, heldBackText, whoAsks } from "../views/request-words.ts";
 import { fenced, indented } from "../views/quoting.ts";
 import { shownCall } from "../views/shown-call.ts";
 import { type RunUpdates, diffContent, textContent, pathIn } from "./updates.ts";
@@ -50,15 +50,36 @@ export interface Desk {
   update(update: acp.SessionUpdate): Promise<void>;
 }
 
+/** Wider rules than the second one are offered on the page and in a terminal. */
+const MOST_RULES = 2;
+
+type Option = acp.PermissionOption & { answer: PersonDecision };
+
 const OPTIONS: Readonly<
   Record<PersonDecision["type"], { kind: acp.PermissionOptionKind; name: string } | undefined>
 > = {
   approve: { kind: "allow_once", name: "Allow" },
   approve_same: { kind: "allow_always", name: "Always allow in this run" },
+  approve_always: { kind: "allow_always", name: "Always allow" },
   reject: { kind: "reject_once", name: "Reject" },
   // Editors have no field for other arguments.
   edit: undefined,
 };
+
+/** A decision as options of an editor: one for each rule, and one for any other decision. */
+function toOptions(decision: PersonDecision["type"], approval: Approval): Option[] {
+  const { kind, name } = OPTIONS[decision] ?? {};
+  if (kind === undefined || decision === "edit") return [];
+  if (decision === "approve_always")
+    return offersOf(approval)
+      .slice(0, MOST_RULES)
+      .map(({ rules, sentence }, at) => {
+        const label = displayBlock(`${name} ${rules.join(", ")}: ${sentence}`);
+        return { optionId: `${decision}_${at + 1}`, kind, name: label, answer: { type: decision, rules } };
+      });
+  const what = decision === "approve_same" && approval.same !== undefined ? `: ${approval.same.text}` : "";
+  return [{ optionId: decision, kind, name: displayBlock(name + what), answer: { type: decision } }];
+}
 
 /** Asks once. A dialog that is closed leaves the approval open: it can be decided on the page or in a terminal. */
 export async function askPermission(
@@ -69,12 +90,8 @@ export async function askPermission(
 ): Promise<void> {
   const { runId, id } = approval;
   const call = shownCall(approval, MAX_SHOWN);
-  const options = offeredDecisions(approval, call).flatMap((decision) => {
-    const option = OPTIONS[decision];
-    if (option === undefined || decision === "edit") return [];
-    const what = decision === "approve_same" && approval.same !== undefined ? `: ${approval.same.text}` : "";
-    return [{ optionId: decision, kind: option.kind, name: displayBlock(option.name + what) }];
-  });
+  const choices = offeredDecisions(approval, call).flatMap((decision) => toOptions(decision, approval));
+  const options = choices.map(({ answer: _answer, ...option }) => option);
   const notWhole = `The whole call is too long to be shown here, so it cannot be allowed here. To see all of it and decide, run: ${desk.openCommand(runId)}`;
   const elsewhere = call.isWhole ? [] : [textContent(notWhole)];
   const content = [...approvalContent(approval, call, desk.cwd), ...elsewhere];
@@ -90,13 +107,13 @@ export async function askPermission(
   }
   const { outcome } = response;
   if (outcome.outcome !== "selected" || signal.aborted) return;
-  const chosen = options.find(({ optionId }) => optionId === outcome.optionId);
+  const chosen = choices.find(({ optionId }) => optionId === outcome.optionId);
   if (chosen === undefined) {
     const message = `The editor answered with an unknown option, so nothing was decided.\n\n${decideWith(desk, runId)}`;
     await desk.say(message);
     return;
   }
-  const given = { requestId: id, answer: { type: chosen.optionId } };
+  const given = { requestId: id, answer: chosen.answer };
   const stored = await desk.runs.requests.answer(runId, given, BY);
   if (!stored.ok) await desk.say(stored.message);
 }
@@ -108,7 +125,7 @@ function approvalContent(
 ): acp.ToolCallContent[] {
   const { agent, preview, args } = approval;
   const who = agent.length === 0 ? [] : [`${whoAsks(agent)} asks.`];
-  const above = [...who, ...destination].map((line) => textContent(line));
+  const above = [...who, ...destination, ...heldBackText(approval)].map((line) => textContent(line));
   if (preview.kind !== "diff")
     return [...above, textContent(fenced(detail, preview.kind === "command" ? "sh" : ""))];
   const path = args["file_path"] ?? args["path"];

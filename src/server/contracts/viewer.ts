@@ -84,6 +84,8 @@ export const schedulePath = (id?: string): string =>
 export const serversPath = (): string => "/servers";
 /** Address of the links to runs and the subscriptions. */
 export const accessPath = (): string => "/access";
+/** Address of the rules by which calls run without a question. */
+export const rulesPath = (): string => "/rules";
 
 /** Returns the files address of a run; without a run, that of the files all runs share. */
 export const filesPath = (run?: string): string => (run === undefined ? "/files" : `${runPath(run)}/files`);

@@ -26,6 +26,7 @@ import {
   filePath,
   filesPath,
   operatorMark,
+  rulesPath,
   runPath,
   schedulePath,
   serversPath,
@@ -338,6 +339,16 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
   [`${serversPath()}/ask`, { scope: "run", work: ask }],
   [`${serversPath()}/login`, { scope: "run", work: startLogIn }],
   [`${accessPath()}/revoke`, { scope: "run", work: revoke }],
+  [
+    `${rulesPath()}/remove`,
+    {
+      scope: "approve",
+      work: async ({ context: { runs }, form, reply }) => {
+        await runs.rules.remove(form.get("rule") ?? "");
+        reply.redirect(rulesPath());
+      },
+    },
+  ],
   ["/start", { scope: "run", work: start }],
   ["/files/save", { scope: "run", work: save }],
   [

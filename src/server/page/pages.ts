@@ -22,10 +22,18 @@ import {
   type ScreenFacts,
   waitingFor,
 } from "./screen-context.ts";
-import { accessScreen, type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
+import { accessScreen, rulesScreen, type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { HELD_MS } from "../auth/auth.ts";
-import { accessPath, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
+import {
+  accessPath,
+  isShared,
+  may,
+  mayRun,
+  rulesPath,
+  schedulePath,
+  serversPath,
+} from "../contracts/viewer.ts";
 import { ChangeReader, fileScreen } from "./proposed.ts";
 import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
@@ -162,6 +170,7 @@ export class Pages {
         }),
         [serversPath()]: (context) => serversScreen(context),
         [accessPath()]: accessScreen,
+        [rulesPath()]: rulesScreen,
       };
       const read = several[url.pathname];
       const changed = (signal: AbortSignal): Promise<boolean> =>
@@ -316,6 +325,6 @@ const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]
 
 /** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
-  /^\/(?:$|review$|schedules(?:$|\/)|servers(?:$|\/)|access(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
+  /^\/(?:$|review$|schedules(?:$|\/)|servers(?:$|\/)|access(?:$|\/)|rules(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
     path,
   );

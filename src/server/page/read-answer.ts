@@ -33,10 +33,14 @@ export const pageAnswer = (request: RunRequest, form: URLSearchParams): PageAnsw
 function readDecision(approval: Approval, form: URLSearchParams): PageAnswer {
   const decision = form.get("decision");
   const edited = editedArguments(approval, form);
-  if (decision === "approve" || decision === "approve_same") {
+  if (decision === "approve" || decision === "approve_same" || decision === "approve_always") {
     const isSame =
       edited === "none" || (edited !== "broken" && canonicalJson(edited) === canonicalJson(approval.args));
-    if (isSame) return { ok: true, answer: { type: decision } };
+    const rule = form.get("rule") ?? "";
+    if (isSame && decision !== "approve_always") return { ok: true, answer: { type: decision } };
+    if (isSame && rule === "")
+      return { ok: false, problem: "Choose the calls that are allowed from now on." };
+    if (isSame) return { ok: true, answer: { type: "approve_always", rules: [rule] } };
     return {
       ok: false,
       problem: "You changed the arguments. Choose “Approve with changes”, or undo the changes.",

@@ -39,6 +39,7 @@ import {
 } from "./screen-context.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 import { renderAccess } from "../views/room/access.ts";
+import { renderRules } from "../views/room/rules.ts";
 
 /**
  * `views`: open runs whose agents and activity are read. `task`: characters of a task in an address. `open`: runs of
@@ -285,4 +286,11 @@ export async function accessScreen(context: ScreenContext): Promise<Picture> {
   const working = session.isLoggedIn && sharing ? await sharing.working(all) : all;
   const about = { title: "Links and subscriptions", place: "access", waiting } as const;
   return livePicture(context, about, () => renderAccess(session, working));
+}
+
+export async function rulesScreen(context: ScreenContext): Promise<Picture> {
+  const { runs, session } = context;
+  const [rules, waiting] = await Promise.all([runs.rules.list(), waitingFor(context)]);
+  const about = { title: "Approval rules", place: "rules", waiting } as const;
+  return livePicture(context, about, () => renderRules(session, rules.toReversed()));
 }

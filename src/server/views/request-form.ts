@@ -5,7 +5,7 @@ import { defined } from "../../core/defined.ts";
 import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.ts";
 import { parsedJson } from "../../core/unknown.ts";
 import type { Approval, OpenQuestion, RunRequest } from "../../runs/run.ts";
-import { callFields, isAsItStands, offeredDecisions } from "../../tools/call-request.ts";
+import { callFields, isAsItStands, offeredDecisions, offersOf, ruleName } from "../../tools/call-request.ts";
 import { checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
 import type {
   CallPreview,
@@ -16,7 +16,7 @@ import type {
   RequestContent,
 } from "../../tools/request.ts";
 import { asText, indented } from "./quoting.ts";
-import { askedBy, deadlineText, whoAsks } from "./request-words.ts";
+import { askedBy, deadlineText, heldBackText, whoAsks } from "./request-words.ts";
 import { shownCall } from "./shown-call.ts";
 import { parsedUrl } from "../../core/parsed-url.ts";
 
@@ -289,10 +289,23 @@ function callMessage(approval: Approval, place: FormPlace): string {
         ]),
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText] : []),
+    ...(decisions.includes("approve_always")
+      ? [ALWAYS, "", indented(offerTexts(approval).join("\n")), ""]
+      : []),
+    ...heldBackText(approval, (text) => asText(text)),
     ...deadlineText(approval),
     ...(isTooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
   ].join("\n");
 }
+
+const ALWAYS =
+  "approve_always: also save a rule, so that later calls like this run without asking. The rules:";
+
+const offerTexts = (approval: Approval): string[] =>
+  offersOf(approval).flatMap((offer) => [
+    ruleName(offer),
+    `  ${displayName(oneLine(offer.sentence, MAX.description))}`,
+  ]);
 
 const EFFECTS: Record<CallPreview["kind"], string> = {
   diff: "changes a file",

@@ -43,6 +43,14 @@ export const deadlineText = ({ kind, expiresAt }: Pick<RunRequest, "kind" | "exp
   return [kind === "approval" ? `Denied unless somebody decides by ${time}.` : `${continuesAfter(time)}.`];
 };
 
+/** Says why rules did not allow the call; empty if there were none. `shown`: how a source is shown. */
+export const heldBackText = ({ ruled }: Pick<Approval, "ruled">, shown = displayName): string[] =>
+  ruled?.heldBack === undefined
+    ? []
+    : [
+        `A rule would allow this, but this conversation has read: ${ruled.heldBack.map((source) => shown(oneLine(source, 120))).join(", ")}; so you are asked.`,
+      ];
+
 export const continuesAfter = (time: string): string =>
   `If there is no answer by ${time}, the agent continues without one`;
 

@@ -258,8 +258,8 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
     summary: line(preview.summary),
     ...defined({ destination: preview.destination }),
     detail: isWhole ? detail : `${detail}\n${NOT_WHOLE}`,
-    // Approving the same further calls is for people alone.
-    decisions: offeredDecisions(approval, shown).filter((decision) => decision !== "approve_same"),
+    // Approving further calls is for people alone.
+    decisions: offeredDecisions(approval, shown).filter((decision) => !/^approve_/.test(decision)),
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };
 }

@@ -44,6 +44,18 @@ function person(answers: string[], edited?: string): Person {
 
 const write = { file_path: "/workspace/a.md", content: "first\n" };
 const short = { preview: { kind: "command", summary: "List", detail: "ls" } } as const;
+const ruled = {
+  call: { kind: "edit" as const, paths: ["docs/文書.md"] },
+  folder: "/project",
+  offers: [
+    {
+      rules: ["Edit(/docs/文書.md)"],
+      sentence: "Change the file docs/文書.md.",
+      examples: ["change docs/文書.md"],
+    },
+    { rules: ["Edit(/docs/**)", "Edit(/src/**)"], sentence: "Change any file.", examples: [] },
+  ],
+};
 const same = { key: "k", text: "write_file of /workspace/a.md" };
 
 describe("askDecision", () => {
@@ -63,6 +75,53 @@ describe("askDecision", () => {
       "e edit  r reject",
       "d details ›",
     ]);
+  });
+
+  it("takes l and a number for always allowing, after it listed the rules with their meaning", async () => {
+    const asked = person(["l", "2"]);
+    const wide = ["Edit(/docs/**)", "Edit(/src/**)"];
+    expect(await ask(approval(write, { ...short, ruled }), asked)).toEqual({
+      type: "approve_always",
+      rules: wide,
+    });
+    expect(withBlanks(asked.prompts)).toEqual([
+      "a approve  l always allow  e edit  r reject  d details › ",
+      "The number of the rule, or another key to go back › ",
+    ]);
+    expect(asked.printed[1]).toBe(
+      [
+        "",
+        "Always allow, by one of these rules:",
+        "1  Edit(/docs/文書.md)",
+        "  │ Change the file docs/文書.md.",
+        "  │ such as change docs/文書.md",
+        "2  Edit(/docs/**), Edit(/src/**)",
+        "  │ Change any file.",
+      ].join("\n"),
+    );
+    expect(asked.printed.at(-1)).toBe("› always allow");
+  });
+
+  it.each(["", "0", "3", "x", " ", "\u001b"])("goes back from the rules with %j", async (key) => {
+    const asked = person(["l", key, "a"]);
+    expect(await ask(approval(write, { ...short, ruled }), asked)).toEqual({ type: "approve" });
+  });
+
+  it("offers no rules without any, and says why they did not allow the call", async () => {
+    const heldBack = ["a page of\u202e evil.example"];
+    const asked = person(["l", "a"]);
+    const held = { ...ruled, offers: [], heldBack };
+    expect(await ask(approval(write, { ...short, ruled: held }), asked)).toEqual({ type: "approve" });
+    expect(asked.prompts[0]).not.toContain("always");
+    expect((asked.printed[0] ?? "").replaceAll("\n", " ")).toContain(
+      "this conversation has read: a page of\\u202e evil.example; so you are asked.",
+    );
+  });
+
+  it("warns before a rule is chosen for a call whose end was not shown", async () => {
+    const asked = person(["l", "l", "1"]);
+    expect(await ask(approval(write, { ruled }), asked)).toMatchObject({ type: "approve_always" });
+    expect(asked.printed[1]).toContain("were not shown");
   });
 
   it("ignores keys that mean nothing here", async () => {

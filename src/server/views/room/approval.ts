@@ -1,17 +1,18 @@
 /** One approval in a review: the exact call, and the decision. */
-import { offeredDecisions } from "../../../tools/call-request.ts";
+import { offeredDecisions, offersOf, ruleName } from "../../../tools/call-request.ts";
 import { displayName } from "../../../core/text.ts";
 import { askedCall } from "../../../runs/asked-words.ts";
 import type { Approval } from "../../../runs/run.ts";
 import type { PersonDecision } from "../../../tools/request.ts";
 import { editableArguments } from "./editable-arguments.ts";
 import { type ApprovalViewer, type Viewer, callPath, linesPath, mayDecide } from "../../contracts/viewer.ts";
-import { agentTypes, deadlineText } from "../request-words.ts";
+import { agentTypes, deadlineText, heldBackText } from "../request-words.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
+import { icon } from "./icons.ts";
 import { type ShownCall, shownCall } from "../shown-call.ts";
-import { diffLooks, labelled, shownPath, terms } from "./pieces.ts";
+import { choiceInput, diffLooks, labelled, shownPath, terms } from "./pieces.ts";
 import { type CardParts, type Complaint, type RequestLook, fold, onlyLooks, requestForm } from "./request.ts";
 
 /** Such as `Run node --test test/`, or `Edit src/alarms.ts`. */
@@ -130,6 +131,8 @@ function foot(approval: Approval, look: FormLook): Html {
     ${may("approve_same") && button("approve_same", "wide", "Approve the same for this run")}
     ${may("edit") && editor(approval, complaint)} ${may("reject") && rejection(approval, complaint)}
     ${may("approve_same") && html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>`}
+    ${may("approve_always") && alwaysAllow(approval, complaint)}
+    ${heldBackText(approval).map((text) => html`<span class="note held-back">${text}</span>`)}
   </div>`;
   return requestForm(approval, look, "ask-foot", buttons);
 }
@@ -162,6 +165,26 @@ const area = (name: string, label: string, text: string, rows: number, language:
   html`<div data-code data-language="${language}">
     ${labelled(label, textArea(html`class="field mono" name="${name}" rows="${rows}" spellcheck="false"`, text))}
   </div>`;
+
+/** The rules that can be saved. None is chosen at first. */
+function alwaysAllow(approval: Approval, complaint: Complaint | undefined): Html {
+  const chosen = complaint?.form.get("rule");
+  const isOpen =
+    chosen !== undefined && (chosen !== null || complaint?.form.get("decision") === "approve_always");
+  const choices = offersOf(approval).map((offer) => {
+    const name = ruleName(offer);
+    const examples = offer.examples.map((example) => html`<code>${displayName(example)}</code>`);
+    const more = html`<span>${displayName(offer.sentence)}</span>
+      ${examples.length > 0 && html`<span class="dim">Such as ${examples}</span>`}`;
+    return choiceInput("rule", name, name, name === chosen, { look: "mono", more });
+  });
+  const fields = html`<fieldset class="choices rule-choices">
+      <legend>From now on, without asking:</legend>
+      ${choices}
+    </fieldset>
+    <p>${button("approve_always", "ok", "Approve and always allow")}</p>`;
+  return fold("always", approval, isOpen, html`Always allow…${icon("down")}`, fields);
+}
 
 function rejection(approval: Approval, complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("message") ?? "";

@@ -1,6 +1,7 @@
 /** The changes of one file by runs. */
 import type { RunEvent } from "../../../runs/events.ts";
-import { type Approval, agentName, nameOf, type Run } from "../../../runs/run.ts";
+import { byRuleText } from "../../../runs/asked-words.ts";
+import { type Approval, BY_RULE, agentName, nameOf, type Run } from "../../../runs/run.ts";
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type Viewer, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";
@@ -34,7 +35,8 @@ export function changeFacts({ run, agent, time, data, approval, isOfMany, shown 
   const by = isOfMany ? nameOf(run) : name;
   const { decidedBy = "", status } = approval ?? {};
   const where = { page: "on this page", terminal: "in a terminal" }[decidedBy] ?? "in an MCP client";
-  const decided = decidedBy.startsWith("same as ") ? "approved as before" : `approved by you, ${where}`;
+  const before = decidedBy.startsWith(BY_RULE) ? byRuleText(decidedBy) : "approved as before";
+  const decided = /^(?:same as|rule) /.test(decidedBy) ? before : `approved by you, ${where}`;
   const approved = status === "edited" ? `${decided}, with changes` : decided;
   const address = `${runPath(run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
   return html`<span

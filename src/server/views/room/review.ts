@@ -1,8 +1,9 @@
 /** The review of requests: open approvals and questions, oldest first, then past decisions and answers. */
 import { askedAgainText } from "../request-words.ts";
-import { displayText, oneLine } from "../../../core/text.ts";
+import { capital, displayText, oneLine } from "../../../core/text.ts";
+import { byRuleText } from "../../../runs/asked-words.ts";
 import type { RunRequest, RunView } from "../../../runs/run.ts";
-import { DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
+import { BY_RULE, DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
@@ -120,6 +121,8 @@ const CHANNELS: Readonly<Record<string, string>> = {
   elicitation: "in the client",
   input_required: "in the client",
   "tasks/update": "in the client",
+  "ag-ui": "in the client",
+  acp: "in the editor",
   answer_deep_agent: "by the client’s model",
   [DEADLINE]: "because nobody decided in time",
 };
@@ -129,9 +132,12 @@ const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in
 const decisionText = ({ status, decidedBy }: RunRequest, state: State): string =>
   decidedBy === undefined || status === "withdrawn" || state === EXPIRED
     ? state.word
-    : `${state.word} ${describeChannel(decidedBy)}`;
+    : decidedBy.startsWith(BY_RULE)
+      ? capital(byRuleText(decidedBy))
+      : `${state.word} ${describeChannel(decidedBy)}`;
 
-const describeChannel = (by: string): string => CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
+export const describeChannel = (by: string): string =>
+  CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
 /** `isListed`: the reviews of the change stand in a list of their own. */
 function decided(view: RunView, isListed: boolean): Html | undefined {

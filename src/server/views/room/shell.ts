@@ -1,6 +1,13 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html } from "../html.ts";
-import { type PageSession, mayRun, schedulePath, accessPath, serversPath } from "../../contracts/viewer.ts";
+import {
+  type PageSession,
+  mayRun,
+  schedulePath,
+  accessPath,
+  rulesPath,
+  serversPath,
+} from "../../contracts/viewer.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";
@@ -16,7 +23,7 @@ export const ASSETS = {
   code: "/assets/code.js",
 } as const;
 
-type Place = "runs" | "review" | "schedules" | "servers" | "access" | "files" | "search";
+type Place = "runs" | "review" | "schedules" | "servers" | "access" | "rules" | "files" | "search";
 
 export interface Screen {
   title: string;
@@ -255,7 +262,8 @@ const settingsMenu = (seesAll: boolean): Html =>
         seesAll &&
         html`<hr />
           <a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>
-          <a class="menu-item" href="${accessPath()}">${icon("link")}<span>Links and subscriptions</span></a>`
+          <a class="menu-item" href="${accessPath()}">${icon("link")}<span>Links and subscriptions</span></a>
+          <a class="menu-item" href="${rulesPath()}">${icon("tick")}<span>Approval rules</span></a>`
       }
     </div>
   </details>`;

@@ -17,6 +17,7 @@ export function judge(button) {
 /* The editor is loaded when somebody edits; a field of text serves until then. */
 const LEAST_SEEN = 160;
 const EDITING = "details[data-fold=edit][open]";
+const LONG_FOLD = "details:is([data-fold=edit], [data-fold=always])";
 async function edit(fold) {
   const editor = await loadCode();
   const refuse = (button, problem) => {
@@ -42,7 +43,7 @@ export function holdFoot(fold) {
 addEventListener(
   "click",
   ({ target }) => {
-    const fold = target.closest?.("details[data-fold=edit]:not([open]) > summary")?.parentElement;
+    const fold = target.closest?.(`${LONG_FOLD}:not([open]) > summary`)?.parentElement;
     if (fold) holdFoot(fold);
   },
   true,
@@ -50,10 +51,10 @@ addEventListener(
 addEventListener(
   "toggle",
   ({ target }) => {
-    if (target.matches?.("details[data-fold=edit]:not([open])"))
+    if (target.matches?.(`${LONG_FOLD}:not([open])`))
       target.closest(".ask-foot").removeAttribute("data-stuck");
-    if (!target.matches?.(EDITING)) return;
-    tryEdit(target);
+    if (!target.matches?.(`${LONG_FOLD}[open]`)) return;
+    if (target.matches(EDITING)) tryEdit(target);
     const form = target.closest("form");
     const { top } = target.querySelector(".more-form").getBoundingClientRect();
     if (!form.hasAttribute("data-stuck") && (top < 0 || top + LEAST_SEEN > innerHeight))

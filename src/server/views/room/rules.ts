@@ -1,0 +1,52 @@
+/** The screen of rules that a person saved with approvals, by which later calls run without a question. */
+import { displayName, displayText } from "../../../core/text.ts";
+import type { ApprovalRule } from "../../../rules/call.ts";
+import { counted } from "../../../tools/format.ts";
+import { type PageSession, mayDecide, rulesPath, runPath } from "../../contracts/viewer.ts";
+import { type Html, html } from "../html.ts";
+import { dayAndTime } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { mainOf } from "./pieces.ts";
+import { describeChannel } from "./review.ts";
+
+export function renderRules(session: PageSession, rules: readonly ApprovalRule[]): Html {
+  const rows = rules.map((rule) => row(rule, mayDecide(session)));
+  const content = html`<div class="home-head">
+      <h1>Approval rules</h1>
+      <span class="dim">${counted(rules.length, "rule")}</span>
+    </div>
+    ${rules.length === 0 ? EMPTY : html`<section class="panel" aria-label="Approval rules">${rows}</section>`}`;
+  return mainOf(session, "home", content);
+}
+
+const EMPTY = html`<div class="panel empty">
+  ${icon("tick")}
+  <h3>No rules yet</h3>
+  <p>To save one, choose “Always allow…” when a call needs your approval.</p>
+</div>`;
+
+function row(saved: ApprovalRule, mayRemove: boolean): Html {
+  const { id, folder, rule, isUnsandboxed, createdAt, createdBy, runId, uses, lastUsedAt, expiresAt } = saved;
+  const place = isUnsandboxed ? ", outside any sandbox" : rule.startsWith("Bash(") ? ", in the sandbox" : "";
+  return html`<article class="server" data-row tabindex="-1" id="${id}">
+    <div class="server-what">
+      <h3 class="anywhere"><code>${displayName(rule)}</code></h3>
+      <p class="small anywhere">In ${displayText(folder)}${place}</p>
+      <p class="small dim anywhere">
+        Saved ${dayAndTime(createdAt)} ${describeChannel(createdBy)},
+        <a class="link" href="${runPath(runId)}">in this run</a>.
+        ${lastUsedAt === undefined ? "Not used yet." : html`Used ${counted(uses, "time")}, last ${dayAndTime(lastUsedAt)}.`}
+        ${expiresAt !== undefined && html`Ends ${dayAndTime(expiresAt)}.`}
+      </p>
+    </div>
+    <div class="server-acts">
+      ${
+        mayRemove &&
+        html`<form method="post" action="${rulesPath()}/remove">
+          <input type="hidden" name="rule" value="${id}" />
+          <button class="btn small no">Remove</button>
+        </form>`
+      }
+    </div>
+  </article>`;
+}
