@@ -19,9 +19,8 @@ import {
   timeIn,
 } from "../server/views/schedule-words.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
-import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
+import { type LocalRuns, beginsWith, withLocalRuns, ALL_PRINCIPALS } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
-import { ALL_PRINCIPALS } from "./local-runs.ts";
 import { SHORT_ID } from "./runs.ts";
 import { fit, localTime, outputStyle } from "./terminal/text.ts";
 import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";

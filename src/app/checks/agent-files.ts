@@ -1,6 +1,5 @@
 /** Checks the subagents and skills that files of the workspace and of the operator describe. */
-import type { AgentFile, ToolOffer } from "../../agent/build/agent-files.ts";
-import { chooseTools } from "../../agent/build/agent-files.ts";
+import { type AgentFile, type ToolOffer, chooseTools } from "../../agent/build/agent-files.ts";
 import { InstructionReader } from "../../agent/layers/instruction-files.ts";
 import { notingFiles, listRooms, listedSkills, loadSkills } from "../../agent/layers/skill-files.ts";
 import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";

@@ -1,6 +1,5 @@
 /** The Skills extension: the catalog of skills, and the resources that show them. */
-import type { McpServer, Resource } from "@modelcontextprotocol/server";
-import { ResourceNotFoundError } from "@modelcontextprotocol/server";
+import { type McpServer, type Resource, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { Skill } from "@modelcontextprotocol/server/ext/skills";
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";

@@ -8,8 +8,7 @@ import { isLimit } from "../../runs/run.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";
-import type { Steps, StepsFor } from "./steps.ts";
-import { all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
+import { type Steps, type StepsFor, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
 
 const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at, created_at, credential";
 

@@ -1,8 +1,7 @@
 /** The review of requests: open approvals and questions, oldest first, then past decisions and answers. */
 import { askedAgainText } from "../request-words.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
-import type { RunRequest, RunView } from "../../../runs/run.ts";
-import { DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
+import { type RunRequest, type RunView, DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
