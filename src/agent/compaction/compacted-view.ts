@@ -9,8 +9,7 @@ import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { type Block, isMedia, messageKey, mediaLeftOut, mediaName } from "../models/media.ts";
-import { callsOf, copyMessage, textOf } from "../messages/messages.ts";
-import { toolText } from "../messages/tool-text.ts";
+import { callsOf, copyMessage, textOf, toolText } from "../messages/messages.ts";
 import type { KeepingPlace, MarkedPart } from "../messages/kept-texts.ts";
 import {
   HISTORY_FOLDER,

@@ -7,7 +7,7 @@ import { defined } from "../../core/defined.ts";
 import { codeOf, isAbortError, isParked } from "../../core/errors.ts";
 import type { AgentPath } from "../contracts/state.ts";
 import type { AgentEvent } from "../contracts/events.ts";
-import type { ModelTrace, RunTrace } from "../contracts/trace.ts";
+import type { ModelTrace, RunTrace } from "../contracts/middleware.ts";
 import { modelFailure } from "../models/failure.ts";
 import { reportedModel } from "../budget/prices.ts";
 import { readFinishReason, modelName } from "../models/reply.ts";

@@ -6,7 +6,7 @@ import type { LLMResult } from "@langchain/core/outputs";
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
-import { longestMatch } from "../../core/longest-match.ts";
+import { longestMatch } from "../../core/model-names.ts";
 import { recordOf } from "../../core/unknown.ts";
 import type { Connection, ModelChoice, ModelOptions } from "./choose.ts";
 import {

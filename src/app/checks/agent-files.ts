@@ -5,8 +5,7 @@ import { notingFiles, listRooms, listedSkills, loadSkills } from "../../agent/la
 import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { LOCAL } from "../../runs/run.ts";
-import { FileTree } from "../file-tree.ts";
-import { type SharedConfig, readAgentFiles } from "../shared-folders.ts";
+import { FileTree, type SharedConfig, readAgentFiles } from "../file-tree.ts";
 import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { namedModels, withAllowedModels } from "../models.ts";
 import { folderProblem } from "../../config/paths.ts";

@@ -8,7 +8,7 @@ import { parsedUrl } from "../../core/parsed-url.ts";
 import { oneLine } from "../../core/text.ts";
 import { counted } from "../../tools/format.ts";
 import { openOtherServers } from "../other-servers.ts";
-import type { SharedConfig } from "../shared-folders.ts";
+import type { SharedConfig } from "../file-tree.ts";
 import { webOf } from "../web.ts";
 import { checkSubagentTools } from "./agent-files.ts";
 import type { Check, Facts } from "./check.ts";

@@ -9,10 +9,23 @@ import {
   challenge,
 } from "../../news/subscriber.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
-import { describeEvents, isForWebhooks } from "./catalogue.ts";
-import { invalid, exhausted, callbackFailed, notFound, unsupported } from "./errors.ts";
-import { type Position, encodePosition, eventsAfter, positionAt, readsFrom } from "./position.ts";
-import type { Asking, Start, Wanted } from "./requests.ts";
+import {
+  type Asking,
+  type Start,
+  type Wanted,
+  invalid,
+  exhausted,
+  callbackFailed,
+  notFound,
+  unsupported,
+  type Position,
+  encodePosition,
+  eventsAfter,
+  positionAt,
+  readsFrom,
+  describeEvents,
+  isForWebhooks,
+} from "./requests.ts";
 import { EventParams, ListParams, PollParams, SubscribeParams, startOf, wantedBy } from "./requests.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Principal } from "../../runs/run.ts";

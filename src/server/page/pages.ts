@@ -31,7 +31,7 @@ import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
 import { afterLogin, isCallback, serversScreen } from "./servers.ts";
 import { exportText } from "./updates.ts";
-import type { SignIn } from "./sign-in.ts";
+import type { SignIn } from "./link-sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";

@@ -13,7 +13,7 @@ import { renderLogIn } from "../views/room/log-in.ts";
 import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
 import { LIFETIME_MS } from "../contracts/viewer.ts";
-import type { SignIn, SignedIn } from "./sign-in.ts";
+import type { SignIn, SignedIn } from "./link-sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
 import { parsedUrl } from "../../core/parsed-url.ts";
 
