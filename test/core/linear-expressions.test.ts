@@ -64,11 +64,14 @@ function expressions(): { literals: Expression[]; made: string[] } {
 }
 
 /** Patterns of the table of refusals. */
-const WORDS = words.refusals.flatMap(({ rows }) =>
-  rows.flatMap(({ text, code }: { text?: string; code?: string }) =>
-    [text, code].filter((one) => one !== undefined),
+const WORDS = [
+  ...words.refusals.flatMap(({ rows }) =>
+    rows.flatMap(({ text, code }: { text?: string; code?: string }) =>
+      [text, code].filter((one) => one !== undefined),
+    ),
   ),
-);
+  ...words.counts.flatMap(({ patterns }) => patterns),
+];
 
 const isNamed = (node: unknown, name: string): boolean =>
   typeof node === "object" && node !== null && Reflect.get(node, "name") === name;
