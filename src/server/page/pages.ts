@@ -112,7 +112,8 @@ export class Pages {
     if ((request.headers["sec-fetch-site"] ?? "same-origin") !== "same-origin")
       return reply.text(403, "text/plain", "Forbidden");
     if (await signIn.answer(reply, url)) return;
-    const [, run = "", action = ""] = RUN_ADDRESS.exec(url.pathname) ?? [];
+    const [, run = "", action = ""] =
+      /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]+)?$/.exec(url.pathname) ?? [];
     const runId = run === "" ? undefined : (decodeOnce(run) ?? "");
     const found = await signIn.find(request, url, runId);
     if (found.proof !== undefined) reply.prove(found.proof);
@@ -311,8 +312,6 @@ async function otherCount(context: ScreenContext, waiting: number, signal: Abort
   do await pause(LOOK_MS, signal).catch(() => undefined);
   while (!signal.aborted && (await waitingFor(context)) === waiting);
 }
-
-const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]+)?$/;
 
 /** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
