@@ -114,7 +114,14 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
       ${act("run", id, "Run now")}
       <a class="btn small" href="${editing}">Edit</a>
       ${pausedAt === undefined ? act("pause", id, "Pause") : act("resume", id, "Resume")}
-      ${removing(schedule)}
+      <details class="confirm">
+        <summary class="btn small" aria-label="Remove ${oneLine(schedule.name, 60)}">Remove</summary>
+        <form method="post" action="${schedulePath()}/remove" class="panel">
+          <input type="hidden" name="schedule" value="${schedule.id}" />
+          <p>Its runs are kept. No further run starts.</p>
+          <button class="btn no">Remove the schedule</button>
+        </form>
+      </details>
     </div>
   </article>`;
 }
@@ -131,17 +138,6 @@ const act = (name: string, id: string, text: string): Html =>
   html`<form method="post" action="${schedulePath()}/${name}">
     <input type="hidden" name="schedule" value="${id}" /><button class="btn small">${text}</button>
   </form>`;
-
-/** Asks once more. */
-const removing = ({ id, name }: ScheduleView): Html =>
-  html`<details class="confirm">
-    <summary class="btn small" aria-label="Remove ${oneLine(name, 60)}">Remove</summary>
-    <form method="post" action="${schedulePath()}/remove" class="panel">
-      <input type="hidden" name="schedule" value="${id}" />
-      <p>Its runs are kept. No further run starts.</p>
-      <button class="btn no">Remove the schedule</button>
-    </form>
-  </details>`;
 
 const CATCH_UP_CHOICES: Readonly<Record<ScheduleView["catchUp"], string>> = {
   one: "Start the newest one",
