@@ -1,7 +1,7 @@
 /** The only door between runs and the agent: its functions, and the types they speak. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, BaseMessage, HumanMessage } from "@langchain/core/messages";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { oneLine } from "../core/text.ts";
 import type { Agent } from "./contracts/agent.ts";
 import { isEvicted } from "./messages/kept-texts.ts";

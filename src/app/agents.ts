@@ -12,7 +12,7 @@ import { PROFILES } from "../agent/build/profiles.ts";
 import type { Backend } from "../backends/backend.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { AgentLimits } from "../agent/contracts/limits.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import type { Config } from "../config/schema.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
 import type { Holds } from "../runs/shares.ts";

@@ -3,7 +3,7 @@ import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import { environmentFlags, environmentOf } from "../app/settings.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
 import { type FlagValues, loadConfig } from "../config/load.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { zoneWords } from "../core/time-zone.ts";
 import { nextTimes } from "../runs/cron.ts";

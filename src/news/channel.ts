@@ -1,6 +1,6 @@
 /** Channels of the operator: each kind is a form of the message and a way to send it. */
 import { basename } from "node:path";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { Send, SendResult } from "../runs/news.ts";
 import { newsMessage, newsPayload, type Message } from "./message.ts";
 import { isSecureUrl } from "../web/url.ts";

@@ -1,9 +1,8 @@
 /** Reads pages of the web as text: redirects, robots.txt, limits, and the form of each type of content. */
 import type { IncomingMessage } from "node:http";
 import { type Clock, systemClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined, parsedUrl } from "../core/unknown.ts";
 import { NewestOf } from "../core/newest-of.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
 import { headOf, oneLine } from "../core/text.ts";
 import { type Body, ACCEPTED_CODINGS, readBody } from "./body.ts";
 import { type Conversion, htmlToMarkdown, pdfToText } from "./convert.ts";

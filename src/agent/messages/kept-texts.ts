@@ -18,7 +18,7 @@ import { StateBackend } from "../../backends/stores/state.ts";
 import { headOf, tailOf, wellFormed } from "../../core/text.ts";
 import type { CallResult } from "../contracts/middleware.ts";
 import { copyMessage, isHuman, textIn, textOf, callsOf, isResult } from "./messages.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 
 /** Folder for results that are too large for the conversation. */
 export const RESULTS_FOLDER = "/large_tool_results";

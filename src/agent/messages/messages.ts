@@ -17,7 +17,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { ContentBlock } from "../../tools/tool.ts";
 import type { InboxMessage } from "../contracts/state.ts";
 import { byIdentity } from "../../core/by-identity.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isInteropZodSchema } from "@langchain/core/utils/types";

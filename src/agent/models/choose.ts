@@ -1,10 +1,9 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
-import { defined } from "../../core/defined.ts";
+import { defined, parsedUrl } from "../../core/unknown.ts";
 import { trimEndOf, variableText } from "../../core/text.ts";
 import { PROVIDERS, buildProfile } from "./profiles/profile.ts";
 import type { ModelEntry, Provider } from "./profiles/schema.ts";
 import { knownWindow } from "./profiles/windows.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
 
 export { PROVIDERS };
 

@@ -2,10 +2,9 @@
  * Classifies a failed model call by the shape of its error, and describes it to a person. No provider's package
  * is loaded for that.
  */
-import { defined } from "../../core/defined.ts";
 import { ConfigurationError, DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
-import { isObject, memberOf, textMemberOf } from "../../core/unknown.ts";
+import { isObject, memberOf, textMemberOf, defined } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { answerHeaders, askedPause } from "./pauses.ts";
 import { type RefusalKind, TOLD_COUNTS, refusalKind } from "./provider-words.ts";

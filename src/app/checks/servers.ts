@@ -4,7 +4,7 @@ import { leftOutText } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../agent/mcp-tools/server-config.ts";
 import type { Config } from "../../config/schema.ts";
 import { silentLogger } from "../../core/logger.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { parsedUrl } from "../../core/unknown.ts";
 import { oneLine } from "../../core/text.ts";
 import { counted } from "../../tools/format.ts";
 import { openOtherServers } from "../other-servers.ts";

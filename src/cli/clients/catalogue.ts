@@ -3,9 +3,8 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, posix, win32 } from "node:path";
 import type { HostFacts } from "../../config/paths.ts";
 import type { Launch } from "../../config/program.ts";
-import { defined } from "../../core/defined.ts";
 import { orElse } from "../../core/errors.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 import table from "./clients.json" with { type: "json" };
 
 /** The name under which clients list this server. */

@@ -9,10 +9,9 @@ import {
   verifyBearerToken,
 } from "@modelcontextprotocol/server";
 import type { OAuthConfig, TokenConfig } from "../../config/sections.ts";
-import { defined } from "../../core/defined.ts";
 import { type Holder, LOCAL, type Principal, SCOPES, type Scope } from "../../runs/run.ts";
 import type { Holds, MadeWith } from "../../runs/shares.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 
 export type AuthFailure =
   | "no_token"

@@ -32,7 +32,7 @@ import type { Principal } from "../../runs/run.ts";
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../../core/json.ts";
 import { type Clock, isoTime } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { secretProblem } from "../../news/webhook.ts";
 import type { MadeWith } from "../../runs/shares.ts";
 import { madeWith } from "../auth/auth.ts";

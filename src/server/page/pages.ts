@@ -36,7 +36,7 @@ import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
 import { callScreen } from "./whole-call.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { parsedUrl } from "../../core/unknown.ts";
 
 export interface PagesOptions extends ScreenFacts {
   runs: () => Promise<RunsByHolder>;

@@ -1,6 +1,6 @@
 /** Requests of runs to people. */
 import type { QuestionReply } from "../../agent/agent.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { fromJson, toJson } from "../../core/json.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { answeredEntry } from "../../runs/asked-events.ts";

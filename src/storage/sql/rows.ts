@@ -22,7 +22,7 @@ import type {
   SameCalls,
 } from "../../tools/request.ts";
 import type { Todo } from "../../tools/tool.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 import { type Columns, readFields } from "./columns.ts";
 

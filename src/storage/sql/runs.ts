@@ -1,7 +1,7 @@
 /** Runs as their owners see and change them. A change of a run belongs into one transaction with its event. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { messageEntry } from "../../runs/events.ts";
 import type { RunQueries, RunRepository, StartRequest } from "../../runs/ports.ts";

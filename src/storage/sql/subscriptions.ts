@@ -2,7 +2,7 @@
 import type { RunEvent } from "../../runs/events.ts";
 import type { EventType, News, NewsRepository, NewsType, Subscription } from "../../runs/news.ts";
 import { NEWS_TYPES, targetOf } from "../../runs/news.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
 import { isLimit } from "../../runs/run.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";

@@ -1,6 +1,6 @@
 /** Turns the nodes of a page into plain hast: its visible content, with regular lists, tables and code. */
 import type { ElementContent } from "hast";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { parsedUrl } from "../../core/unknown.ts";
 import { oneLine } from "../../core/text.ts";
 import { codeElement, isCodeBlock, isLineNumber } from "./code.ts";
 import { tableContent } from "./table.ts";

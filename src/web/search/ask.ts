@@ -1,10 +1,9 @@
 /** Asks a search service over HTTP; each failure becomes one sentence. */
 import { codeOf, isAbortError } from "../../core/errors.ts";
 import { oneLine, headOf } from "../../core/text.ts";
-import { memberOf, parsedJson, isRecord } from "../../core/unknown.ts";
+import { memberOf, parsedJson, isRecord, parsedUrl } from "../../core/unknown.ts";
 import { WebProblem, secondsToWait } from "../request.ts";
 import { MAX_URL } from "../url.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
 
 export interface ServiceRequest {
   service: string;

@@ -6,10 +6,9 @@ import { CATCH_UP, type ScheduleField, type ScheduleView } from "../../../runs/s
 import type { Readiness } from "../../../runs/service.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
-import { type Html, html, textArea } from "../html.ts";
+import { type Html, html, textArea, icon } from "../html.ts";
 import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { type Fact, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";

@@ -1,7 +1,6 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
-import { Html, html } from "../html.ts";
+import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
 import { type PageSession, mayRun, schedulePath, accessPath, serversPath } from "../../contracts/viewer.ts";
-import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";
 
