@@ -245,7 +245,7 @@ export function isLatest({ params = {} }: FirstMessage, latest: string): boolean
 }
 
 /** The name of the client that a message declares: in the handshake, or in the envelope of the latest revision. */
-export function clientName({ params = {} }: FirstMessage): string {
+function clientName({ params = {} }: FirstMessage): string {
   const info = params["clientInfo"] ?? memberOf(params["_meta"], "io.modelcontextprotocol/clientInfo");
   return textMemberOf(info, "name") ?? "";
 }

@@ -93,7 +93,7 @@ const escapeSlack = (text: string): string =>
 
 const TIMEOUT_MS = 20_000;
 
-export interface Program {
+interface Program {
   name: string;
   file: string;
   args: readonly string[];
@@ -102,10 +102,7 @@ export interface Program {
 }
 
 /** Runs the program to its end. An exit code other than 0 is a failure. */
-export async function sendToProgram(
-  { name, file, args, input }: Program,
-  signal: AbortSignal,
-): Promise<SendResult> {
+async function sendToProgram({ name, file, args, input }: Program, signal: AbortSignal): Promise<SendResult> {
   try {
     const limits = { timeout: TIMEOUT_MS, maxOutput: 100_000 };
     await runProgram(file, args, { ...limits, signal, windowsHide: true, ...defined({ input }) });

@@ -161,7 +161,7 @@ const VARIABLE = new RegExp(table.variables.map(({ pattern }) => pattern).join("
 const FORMS = table.variables.map((form) => ({ ...form, pattern: new RegExp(`^(?:${form.pattern})$`) }));
 
 /** Replaces the variables of texts, and collects those that are not set or that only other programs fill in. */
-export function variableFiller(
+function variableFiller(
   env: Environment,
   workspace: string | undefined,
   keep: (name: string, value: string) => void,
@@ -198,7 +198,7 @@ export function variableFiller(
  *
  * @throws McpUnavailableError why it cannot be used, without its path and its text.
  */
-export function readEnvFile(path: string, workspace: string | undefined): Record<string, string> {
+function readEnvFile(path: string, workspace: string | undefined): Record<string, string> {
   const isOfWorkspace = workspace !== undefined && isInside(realPath(workspace), realPath(path));
   // A pipe would never end, and a large file is another one.
   const stats = isAbsolute(path) ? orElse(() => statSync(path), undefined) : undefined;

@@ -216,7 +216,7 @@ Read on with read_file at offset ${next}, or search the file with grep.`;
 }
 
 /** The path of the text behind a placeholder of a result; undefined if the text is not a placeholder. */
-export function parsePlaceholder(placeholder: string): string | undefined {
+function parsePlaceholder(placeholder: string): string | undefined {
   const form =
     /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
   const [, path = ""] = form.exec(headOf(placeholder, 1000)) ?? [];

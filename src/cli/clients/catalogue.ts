@@ -122,7 +122,7 @@ const ROOTS: Readonly<Record<string, (place: Place) => string | undefined>> = {
   package: ({ host }) => packagedClaude(host),
 };
 
-/** The place of a path of the table; `undefined` if its root is not known here. */
+/** Finds a file of the table; `undefined` if its root is not known here. */
 function located(place: Place, path = ""): string | undefined {
   const [root = "", ...names] = path.split("/");
   const folder = ROOTS[root]?.(place);
@@ -195,7 +195,12 @@ export function findClient(name: string, place: Place): Client | undefined {
     file: isOpencode && existsSync(`${file}c`) ? `${file}c` : file,
     format,
     // Version 2 nests its servers, and reads the entries of version 1; version 1 refuses those of version 2.
-    servers: (value) => (isOpencode && !nestsServers(value) ? ["mcp"] : servers),
+    servers: (value) => {
+      const nested = memberOf(memberOf(value, "mcp"), "servers");
+      // It may also be a version 1 server of this name.
+      const isServer = ["type", "command", "enabled"].some((member) => memberOf(nested, member));
+      return isOpencode && (nested === undefined || isServer) ? ["mcp"] : servers;
+    },
     entry: ENTRIES[entry ?? "plain"],
     isShared: project !== undefined,
     ...defined({ projectFolder }),
@@ -203,10 +208,4 @@ export function findClient(name: string, place: Place): Client | undefined {
     asksForKeys,
     passesShell,
   };
-}
-
-function nestsServers(value: unknown): boolean {
-  const servers = memberOf(memberOf(value, "mcp"), "servers");
-  // It may also be a version 1 server of this name.
-  return servers !== undefined && !["type", "command", "enabled"].some((name) => memberOf(servers, name));
 }

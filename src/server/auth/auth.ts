@@ -268,7 +268,20 @@ export const CLOCK_TOLERANCE_SECONDS = 60;
 export function holderOf(config: OAuthClaims, claims: Readonly<Record<string, unknown>>): AuthInfo {
   const { sub, exp, cnf } = claims; // exp: seconds since the epoch
   if (typeof sub !== "string" || sub === "" || cnf !== undefined) throw invalidToken();
-  const scopes = scopesOf(claims, config);
+  const { resource, audience = resource } = config;
+  const texts = (claim: unknown): unknown[] =>
+    typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : [];
+  const granted = new Set(CLAIMS.flatMap((name) => texts(claims[name])));
+  const groups = GROUPS.map((path) => path.reduce<unknown>(memberOf, claims)).flatMap(texts);
+  const configured = configuredNames(config);
+  // Also as names below the audience (`api://app/run`).
+  const scopes = SCOPES.filter((scope) => {
+    const own = [audience, resource].map((place) => `${withoutSlash(place)}/${scope}`);
+    return (
+      [scope, ...own].some((name) => granted.has(name)) ||
+      configured[scope].some((name) => granted.has(name) || groups.includes(name))
+    );
+  });
   if (scopes.length === 0) {
     const message = `The token has none of the scopes ${[...requestedNames(config).values()].join(", ")}`;
     throw new OAuthError(OAuthErrorCode.InsufficientScope, message);
@@ -303,23 +316,6 @@ function configuredNames({ scopes = [] }: ScopeConfig): Readonly<Record<Scope, r
 export function requestedNames(config: ScopeConfig): ReadonlyMap<Scope, string> {
   const names = configuredNames(config);
   return new Map(SCOPES.map((scope) => [scope, names[scope][0] ?? scope]));
-}
-
-/** Returns the scopes that the claims of a token contain, also as names below the audience (`api://app/run`). */
-export function scopesOf(claims: Readonly<Record<string, unknown>>, config: ScopeConfig): Scope[] {
-  const { resource, audience = resource } = config;
-  const texts = (claim: unknown): unknown[] =>
-    typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : [];
-  const granted = new Set(CLAIMS.flatMap((name) => texts(claims[name])));
-  const groups = GROUPS.map((path) => path.reduce<unknown>(memberOf, claims)).flatMap(texts);
-  const configured = configuredNames(config);
-  return SCOPES.filter((scope) => {
-    const own = [audience, resource].map((place) => `${withoutSlash(place)}/${scope}`);
-    return (
-      [scope, ...own].some((name) => granted.has(name)) ||
-      configured[scope].some((name) => granted.has(name) || groups.includes(name))
-    );
-  });
 }
 
 const withoutSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);

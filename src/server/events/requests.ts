@@ -45,10 +45,11 @@ export interface Wanted {
 
 /** @throws ProtocolError for a type that does not exist, or arguments that it does not take */
 export function wantedBy({ name, arguments: given }: z.output<typeof EventParams>): Wanted {
-  if (!isEventType(name)) throw notFound("event", "events/list has the names of events.");
+  const type = EVENT_TYPES.find((one) => one === name);
+  if (type === undefined) throw notFound("event", "events/list has the names of events.");
   const args = Arguments.safeParse(given ?? {});
   if (!args.success) throw invalid("arguments", "must match the inputSchema of the event");
-  return { type: name, args: args.data };
+  return { type, args: args.data };
 }
 
 export interface Start {
@@ -60,8 +61,9 @@ export interface Start {
 /** The position that a request begins at: its cursor, or now. @throws ProtocolError for a foreign cursor */
 export function startOf({ cursor, maxAgeMs }: z.output<typeof EventParams>, now: number): Start {
   if (cursor === undefined || cursor === null) return { position: positionAt(now), isTruncated: false };
-  const position = decodePosition(cursor);
-  if (position === undefined) throw invalid("cursor", "must be one that this server gave");
+  const { data } = Encoded.safeParse(parsedJson(Buffer.from(cursor, "base64url").toString("utf8")));
+  if (data === undefined) throw invalid("cursor", "must be one that this server gave");
+  const position = { floor: data[0], time: data[1], known: data[2] };
   const oldest = maxAgeMs === undefined || maxAgeMs === null ? 0 : now - maxAgeMs;
   const isTruncated = oldest > Math.max(position.time, position.floor);
   return { position: { ...position, floor: Math.max(position.floor, Math.floor(oldest)) }, isTruncated };
@@ -113,12 +115,6 @@ export const positionAt = (now: number): Position => ({ floor: now, time: now, k
 export const encodePosition = ({ floor, time, known }: Position): string =>
   Buffer.from(JSON.stringify([floor, time, known])).toString("base64url");
 
-/** Returns undefined if this server did not make the position. */
-export function decodePosition(cursor: string): Position | undefined {
-  const { data } = Encoded.safeParse(parsedJson(Buffer.from(cursor, "base64url").toString("utf8")));
-  return data && { floor: data[0], time: data[1], known: data[2] };
-}
-
 /** Time from which events are read again for a position. */
 export const readsFrom = ({ floor, time }: Position): number => Math.max(floor, time - OVERLAP_MS);
 
@@ -150,7 +146,7 @@ export async function eventsAfter(
   };
 }
 
-export const Arguments = z.strictObject({
+const Arguments = z.strictObject({
   run_id: z.string().min(1).max(200).optional().describe("Only events of this run. Default: all your runs."),
 });
 const text = (description: string) => z.string().describe(description);
@@ -187,8 +183,6 @@ const TYPES: Readonly<Record<EventType, { description: string; more?: z.ZodRawSh
 
 /** Steps come too often for a request each. */
 export const isForWebhooks = (type: EventType): type is NewsType => type !== "run.progress";
-
-export const isEventType = (name: string): name is EventType => EVENT_TYPES.some((type) => type === name);
 
 /** The catalogue. `hasWebhooks`: the client may subscribe an address. */
 export function describeEvents(hasWebhooks: boolean): object[] {

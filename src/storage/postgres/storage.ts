@@ -124,7 +124,7 @@ async function sharedFacts(access: Access, logger: Logger) {
   };
 }
 
-export const rateStore = (access: Access): RateStore => ({
+const rateStore = (access: Access): RateStore => ({
   spend: async (spent, perMinute) => {
     const values = { keys: [...spent.keys()].map(sendable), counts: [...spent.values()], perMinute };
     // Rows are locked in the order of their keys. What several servers allowed at once is owed, for a minute at most.

@@ -268,7 +268,7 @@ function listsOfLinks(elements: readonly Element[]): Element[] {
 }
 
 /** Blocks as phrases with line breaks between them, as a cell of a table or a heading needs them. */
-export function inOneLine(nodes: readonly ElementContent[]): ElementContent[] {
+function inOneLine(nodes: readonly ElementContent[]): ElementContent[] {
   const lineBreak = hast("br", []);
   const phrases = (node: ElementContent): ElementContent[] => {
     if (node.type !== "element") return [node];
@@ -303,7 +303,7 @@ export function inOneLine(nodes: readonly ElementContent[]): ElementContent[] {
 }
 
 /** `10^6`, `x_1`. Notes stand in brackets, and ordinals such as 1st as they are. */
-export function raised(node: Element, children: ElementContent[]): ElementContent[] {
+function raised(node: Element, children: ElementContent[]): ElementContent[] {
   const shown = nodeText(node).trim();
   if (!hasWords(shown) || /^(st|nd|rd|th|er|re|e|o|a|tm|sm|®|©)$/i.test(shown)) return children;
   if (childElements(node).some(({ tagName }) => tagName === "a"))
@@ -314,7 +314,7 @@ export function raised(node: Element, children: ElementContent[]): ElementConten
 }
 
 /** A formula as TeX, if the page has that, and otherwise as its signs. */
-export function formula(node: Element): string {
+function formula(node: Element): string {
   const isScript = node.tagName === "script";
   const source = isScript ? node : descendants(node).find((one) => /tex/i.test(attribute(one, "encoding")));
   const tex = source ? childNodes(source).map(nodeText).join("") : attribute(node, "alttext");
