@@ -81,7 +81,7 @@ export type {
   ToolInput,
   ValidatedArgs,
 } from "./agent/contracts/middleware.ts";
-export type { ModelTrace } from "./agent/contracts/trace.ts";
+export type { ModelTrace } from "./agent/contracts/middleware.ts";
 export type {
   ActionRequest,
   AskedByProgram,
@@ -104,7 +104,7 @@ export type { SummarizationOptions } from "./agent/layers/summarization.ts";
 export type { ToolsOnDemand } from "./agent/layers/tools-on-demand.ts";
 export type { WebOptions } from "./agent/layers/web.ts";
 export type { SearchOptions, SearchProvider } from "./web/search/options.ts";
-export type { FoundPage, SearchPages } from "./web/search/results.ts";
+export type { FoundPage, SearchPages } from "./web/search/ask.ts";
 export type {
   GatedCallView,
   GateState,

@@ -1,7 +1,7 @@
 /** The only door between runs and the agent: its functions, and the types they speak. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, BaseMessage, HumanMessage } from "@langchain/core/messages";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { oneLine } from "../core/text.ts";
 import type { Agent } from "./contracts/agent.ts";
 import { isEvicted } from "./messages/kept-texts.ts";
@@ -27,14 +27,14 @@ export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/middlew
 export type { Agent, AgentInput, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
 export type { ChildRun, ChildRuns, NewChild } from "./contracts/children.ts";
 export type { SharedBudget, Spent } from "./contracts/limits.ts";
-export type { TracePlace } from "./contracts/trace.ts";
+export type { TracePlace } from "./contracts/middleware.ts";
 export type { AgentEnd, AgentEvent, EventSink, StepEvent } from "./contracts/events.ts";
 
 export const buildLlm = async (options: ResolveOptions): Promise<BaseChatModel> =>
   (await resolveModel(options)).model;
 
 export { backgroundTasksMiddleware } from "./layers/planning.ts";
-export { type WrittenMessages, findCall } from "./messages/find-call.ts";
+export { type WrittenMessages, findCall } from "./messages/kept-texts.ts";
 
 /** Builds an agent from its parameters, which include everything from outside. */
 export const buildAgent = (params: DeepAgentParams): Agent => new ThreadAgent(assembleDeepAgent(params));

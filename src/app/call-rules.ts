@@ -5,7 +5,7 @@ import { isAtOrBelow, stripPrefix, validatePath } from "../backends/paths.ts";
 import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import type { Config } from "../config/schema.ts";
 import { isInside, realPath } from "../core/real-path.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 import { approvedSite, displayHost } from "../web/url.ts";
 import type { RuledCall } from "../rules/call.ts";
 import { allowingRules, readCommand, readRules } from "../rules/rule.ts";

@@ -16,10 +16,15 @@ import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { type FileTreeConfig, MOST_LINKED, linkedSkills, skillFolders } from "./file-tree.ts";
+import {
+  type FileTreeConfig,
+  MOST_LINKED,
+  linkedSkills,
+  skillFolders,
+  workspaceFolders,
+} from "./file-tree.ts";
 import { stripPrefix } from "../backends/paths.ts";
 import { isInside, realPath } from "../core/real-path.ts";
-import { workspaceFolders } from "./shared-folders.ts";
 import { sharedObjects } from "../proposals/scan.ts";
 import { type Owner, originalOf, workspaceOf } from "./owned-places.ts";
 import { SANDBOX_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";

@@ -8,7 +8,7 @@ import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import { stripPrefix } from "../backends/paths.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { ConfigurationError, errorMessage } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";

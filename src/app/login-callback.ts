@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { LoginFailed } from "../agent/mcp-tools/authorize.ts";
 import { codeOf } from "../core/errors.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 
 export interface LoginCallback {
   address: string;

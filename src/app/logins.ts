@@ -19,7 +19,7 @@ import { loadKey, readKey } from "../core/key-file.ts";
 import { keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
 import { namedHosts } from "../web/url.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 
 /** The log-ins of this data directory, and the way to authorization servers. */
 export function loginsOf({ dataDir, web }: Pick<Config, "dataDir" | "web">, env: Environment): LoginOptions {

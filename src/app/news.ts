@@ -3,7 +3,7 @@ import type { Config } from "../config/schema.ts";
 import { PROGRAM } from "../config/program.ts";
 import { channelProblem, makeSender } from "../news/channel.ts";
 import { PUBLIC_CALLBACKS, subscriberSend } from "../news/subscriber.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { Courier } from "../runs/courier.ts";
 import type { Send } from "../runs/news.ts";
 import type { Storage } from "../storage/storage.ts";

@@ -2,7 +2,7 @@
 import { memoized } from "../core/concurrency.ts";
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
 import { closeInherited } from "../core/child-process.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { NewsOperator } from "../runs/news.ts";
 import { NO_LENDER } from "../runs/client-model.ts";

@@ -11,7 +11,7 @@ import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { OtherServers, ServerState } from "../runs/other-servers.ts";
 import { loginPlace, loginsOf } from "./logins.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 
 type Settings = Pick<Config, "dataDir" | "mcpServers" | "web" | "workspace">;
 

@@ -3,9 +3,8 @@ import { loadCommands } from "../agent/layers/command-files.ts";
 import { loadSkills } from "../agent/layers/skill-files.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
-import { FileTree } from "./file-tree.ts";
+import { FileTree, sharedBackends, workspaceFolders } from "./file-tree.ts";
 import type { Owner } from "./owned-places.ts";
-import { sharedBackends, workspaceFolders } from "./shared-folders.ts";
 
 /** Reads the files again on each call. Of two commands with one name, that of the workspace counts. */
 export async function readPersonCommands(config: Config, owner: Owner, log: Logger) {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { Logger } from "../core/logger.ts";
 import { linkGuard } from "../core/real-path.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";

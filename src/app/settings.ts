@@ -1,15 +1,17 @@
 /** Derives the limits, environment and mounts of runs from the configuration. */
-import { basename } from "node:path";
+import { basename, join } from "node:path";
 import { z } from "zod";
 import type { AgentLimits } from "../agent/contracts/limits.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import type { Config } from "../config/schema.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
 import type { Holds } from "../runs/shares.ts";
 import type { Storage } from "../storage/storage.ts";
-import { folderMark } from "./folder-mark.ts";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { statsAt } from "../core/stats.ts";
 
 export interface RunSettings {
   config: Config;
@@ -126,3 +128,35 @@ export const WORKSPACE_MOUNT = "/workspace";
 export const SANDBOX_MOUNT = "/sandbox";
 export const MEMORIES_MOUNT = "/memories";
 export const SKILLS_MOUNT = "/skills";
+
+/**
+ * Returns a mark that is equal on every machine that sees this folder, and differs elsewhere. It differs for a copy
+ * of the folder too, and for an empty folder at an equal path. The mark combines the number of the folder in its file
+ * system with a file in it, which is created if missing. In a read-only folder, only the number counts; likewise in a
+ * folder whose links would lead to the file.
+ */
+export function folderMark(folder: string): string {
+  const number = statsAt(folder)?.ino ?? 0;
+  return `${number}/${readMark(folder) ?? ""}`;
+}
+
+function readMark(folder: string): string | undefined {
+  const own = join(realPath(folder), ".deepagent");
+  const file = join(own, "folder-id");
+  // Fails if it exists, or if the folder is read-only.
+  attempt(() => mkdirSync(own));
+  if (realPath(file) !== file) return undefined;
+  attempt(() => writeFileSync(file, `${randomUUID()}\n`, { flag: "wx" }));
+  try {
+    const [mark] = /^[\w-]{36}/.exec(readFileSync(file, "utf8")) ?? [];
+    return mark;
+  } catch {
+    return undefined;
+  }
+}
+
+function attempt(work: () => void): void {
+  try {
+    work();
+  } catch {}
+}

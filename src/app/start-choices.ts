@@ -2,7 +2,7 @@
 import type { ModelChoice } from "../agent/models/choose.ts";
 import { modelPrice } from "../agent/budget/prices.ts";
 import type { Config } from "../config/schema.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { type OfferedModel, type RunLimits, type StartChoices, lowerLimits } from "../runs/choices.ts";
 import type { Run } from "../runs/run.ts";
 import { usableModel } from "./models.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { Backend, EditOptions, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
 import { type FileText, type TextEncoding, encodeText, findUnencodable, readFileText } from "./encoding.ts";
 import { type BackendFailure, errors } from "./errors.ts";

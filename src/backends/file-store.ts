@@ -1,6 +1,6 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { mapAtMost, untilAborted } from "../core/concurrency.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { MemoryTooLarge } from "../core/errors.ts";
 import type {
   BackendCapabilities,

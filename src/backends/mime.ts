@@ -1,27 +1,8 @@
+import types from "./mime-types.json" with { type: "json" };
+
 /** File name extensions by type. All other files are text unless their content is binary. */
 const TYPES = new Map(
-  `
-  image/png png, image/jpeg jpg jpeg, image/gif gif, image/webp webp, image/bmp bmp, image/x-icon ico,
-  image/tiff tif tiff, image/heic heic, image/heif heif, image/avif avif,
-  audio/mpeg mp3, audio/wav wav, audio/ogg ogg oga, audio/flac flac, audio/mp4 m4a, audio/aac aac,
-  audio/aiff aiff,
-  video/mp4 mp4 m4v, video/quicktime mov, video/webm webm, video/x-matroska mkv, video/x-msvideo avi,
-  video/mpeg mpeg mpg,
-  application/pdf pdf, application/zip zip, application/gzip gz tgz, application/x-bzip2 bz2,
-  application/x-xz xz, application/zstd zst, application/x-7z-compressed 7z, application/vnd.rar rar,
-  application/x-tar tar, application/java-archive jar, application/wasm wasm,
-  application/vnd.openxmlformats-officedocument.wordprocessingml.document docx,
-  application/vnd.openxmlformats-officedocument.spreadsheetml.sheet xlsx,
-  application/vnd.openxmlformats-officedocument.presentationml.presentation pptx,
-  application/msword doc, application/vnd.ms-excel xls, application/vnd.ms-powerpoint ppt,
-  font/woff woff, font/woff2 woff2, font/ttf ttf, font/otf otf, application/vnd.sqlite3 sqlite,
-  text/markdown md markdown, text/html html htm, text/css css, text/csv csv, text/javascript js mjs,
-  application/json json, application/jsonl jsonl, application/xml xml, image/svg+xml svg,
-  application/yaml yaml yml, application/toml toml, application/sql sql
-`
-    .split(",")
-    .map((row) => row.trim().split(" "))
-    .flatMap(([type = "", ...extensions]) => extensions.map((extension) => [extension, type] as const)),
+  Object.entries(types).flatMap(([type, names]) => names.split(" ").map((name) => [name, type] as const)),
 );
 
 export const DEFAULT_TEXT_TYPE = "text/plain";

@@ -1,6 +1,6 @@
 import { read as readWithCallback, readSync } from "node:fs";
 import { promisify } from "node:util";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { ReadResult } from "./backend.ts";
 import {
   BYTE_ORDER_MARK,

@@ -1,5 +1,5 @@
 /** A backend with rules about its paths, which hold for the names of files and for the places that links lead to. */
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { readOptions } from "../core/options.ts";
 import type {
   Backend,

@@ -7,7 +7,7 @@ import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { withLocalRuns } from "./local-runs.ts";
 import { complain, say, unknownAction } from "./output.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 
 const NAMES = ["list", "revoke"];
 

@@ -1,8 +1,7 @@
 /** Answers the open requests of a run, by flags or by asking. */
 import type { FlagValues } from "../config/load.ts";
-import { defined } from "../core/defined.ts";
 import { displayText, oneLine } from "../core/text.ts";
-import { isRecord, parsedJson } from "../core/unknown.ts";
+import { isRecord, parsedJson, defined } from "../core/unknown.ts";
 import type { Run, RunRequest } from "../runs/run.ts";
 import { alreadyAnswered, isApproval, isQuestion, waitingIn } from "../runs/run.ts";
 import { freeAnswer } from "../server/views/request-form.ts";

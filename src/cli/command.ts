@@ -6,7 +6,7 @@ import { PROGRAM, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema.ts";
 import type { Setting, SettingKind } from "../config/settings.ts";
 import { SETTINGS, SETTING_GROUPS, envName, flagName } from "../config/settings.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { didYouMean } from "../core/options.ts";
 import type { StdioConnection } from "../handshake/handshake.ts";
 import { wrapText } from "./terminal/text.ts";

@@ -1,5 +1,5 @@
 /** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { type Action, type Command, flag, settingFlag } from "./command.ts";
 import facts from "./commands.json" with { type: "json" };

@@ -6,7 +6,7 @@ import { environmentFlags } from "../app/settings.ts";
 import { loadConfig } from "../config/load.ts";
 import { commandLine, dataDirFlag, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { type Logger, createLogger } from "../core/logger.ts";
 import { shownName } from "../core/text.ts";
 import { LOCAL, type Run } from "../runs/run.ts";

@@ -8,12 +8,11 @@ import type { LoginOptions } from "../agent/mcp-tools/login.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined, parsedUrl } from "../core/unknown.ts";
 import { didYouMean } from "../core/options.ts";
 import { openInBrowser } from "./browser.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { complain, say } from "./output.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
 
 export async function runLogin({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
   const found = findPlace(positionals[0], { flags, host });

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { openPage } from "../app/open-page.ts";
 import { loadConfig } from "../config/load.ts";
 import { systemClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { findPage } from "../server/page/find-page.ts";
 import { loadStateKey } from "../server/calls/state.ts";
 import { say } from "./output.ts";

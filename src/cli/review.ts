@@ -2,7 +2,6 @@
 import { recordText } from "../runs/review-events.ts";
 import { hasTerminal } from "./setup.ts";
 import type { FlagValues } from "../config/load.ts";
-import { defined } from "../core/defined.ts";
 import { displayDiff } from "../core/diff.ts";
 import { displayName, displayText, oneLine } from "../core/text.ts";
 import { type ProposedChange, digestOf, hasConflict, versionsOf, isPlain } from "../runs/proposals.ts";
@@ -21,7 +20,7 @@ import { outputStyle } from "./terminal/text.ts";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { parsedJson } from "../core/unknown.ts";
+import { parsedJson, defined } from "../core/unknown.ts";
 
 const NOTHING = "Nothing of this run is left to apply.";
 

@@ -5,7 +5,7 @@ import { anyText } from "../backends/encoding.ts";
 import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { capital, displayName, displayText, oneLine } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import type { Run, RunView } from "../runs/run.ts";

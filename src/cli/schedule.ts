@@ -3,7 +3,7 @@ import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import { environmentFlags, environmentOf } from "../app/settings.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
 import { type FlagValues, loadConfig } from "../config/load.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { zoneWords } from "../core/time-zone.ts";
 import { nextTimes } from "../runs/cron.ts";
@@ -19,9 +19,8 @@ import {
   timeIn,
 } from "../server/views/schedule-words.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
-import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
+import { type LocalRuns, beginsWith, withLocalRuns, ALL_PRINCIPALS } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
-import { ALL_PRINCIPALS } from "./local-runs.ts";
 import { SHORT_ID } from "./runs.ts";
 import { fit, localTime, outputStyle } from "./terminal/text.ts";
 import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";

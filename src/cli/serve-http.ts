@@ -6,7 +6,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { TokenConfig } from "../config/sections.ts";
 import { systemClock, isDoneWithin } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Holds } from "../runs/shares.ts";

@@ -1,10 +1,9 @@
 /** Other MCP servers in the configuration. `server-entries.json` has the forms that other programs use. */
 import { _default as withDefault, optional, z } from "zod";
 import table from "./server-entries.json" with { type: "json" };
-import { parsedUrl } from "../core/parsed-url.ts";
 import { plainProblem } from "../core/plain-problem.ts";
 import { oneLine, shownName } from "../core/text.ts";
-import { isRecord, recordOf } from "../core/unknown.ts";
+import { isRecord, recordOf, parsedUrl } from "../core/unknown.ts";
 import { between, choice, described, nonEmptyText } from "./sections.ts";
 import { ENTRY_KEYS, readEntry, safeNames } from "./server-entry.ts";
 

@@ -1,5 +1,5 @@
 /** Hosts, and origins of web pages, as people write them in the configuration. */
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 
 /** The pages that one entry stands for. */
 interface AllowedOrigin {

@@ -1,7 +1,6 @@
 import { _default as withDefault, optional, z } from "zod";
-import { defined } from "../core/defined.ts";
 import { LOG_LEVELS } from "../core/logger.ts";
-import { memberOf, textMemberOf } from "../core/unknown.ts";
+import { memberOf, textMemberOf, defined } from "../core/unknown.ts";
 import { mcpServersSchema } from "./mcp-servers.ts";
 import {
   absolutePath,

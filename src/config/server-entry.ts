@@ -2,10 +2,8 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import table from "./server-entries.json" with { type: "json" };
-import { defined } from "../core/defined.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
 import { shownName } from "../core/text.ts";
-import { isRecord, recordOf } from "../core/unknown.ts";
+import { isRecord, recordOf, defined, parsedUrl } from "../core/unknown.ts";
 
 /** Each key of ours, with all its names. */
 export const ENTRY_KEYS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(

@@ -1,4 +1,6 @@
 /** Turns of the event loop, semaphores, and locks by key. */
+import type { ServerResponse } from "node:http";
+
 /** Time that work may run after waiting for its turn, before the event loop handles everything else. */
 const TURN_MS = 2;
 
@@ -188,4 +190,12 @@ export class KeyedLock {
       for (const key of own) if (this.#tails.get(key) === tail) this.#tails.delete(key);
     }
   }
+}
+
+/** Calls `stalled` when the client has read none of the waiting output for `patienceMs`, by default 60 seconds. */
+export function whenStalled(response: ServerResponse, stalled: () => void, patienceMs = 60_000): void {
+  // A socket is also idle while there is nothing to send.
+  response.setTimeout(patienceMs, () => {
+    if (response.writableLength > 0) stalled();
+  });
 }

@@ -1,7 +1,7 @@
 /** Secrets in the keychain of the system: of macOS by `security`, of Linux desktops by `secret-tool` of libsecret. */
 import { existsSync } from "node:fs";
 import { ProgramFailure, runProgram } from "./child-process.ts";
-import { defined } from "./defined.ts";
+import { defined } from "./unknown.ts";
 import { codeOf } from "./errors.ts";
 
 /** The secret under a name, if any, or the reason why the keychain cannot be read. */

@@ -1,6 +1,7 @@
 /** Reads the facts of media from their bytes, because names and content types are often wrong. */
 import { Buffer } from "node:buffer";
 import { trimEndOf } from "./text.ts";
+import signatures from "./media-signatures.json" with { type: "json" };
 
 type Sides = readonly [width: number, height: number];
 
@@ -40,31 +41,7 @@ class Bytes {
  * Beginnings of media by type; the first that fits counts. A dot is any byte; the text behind a star may be anywhere
  * in the first 64 bytes, such as the brands of ISO base media behind `ftyp`.
  */
-const MAGIC: Readonly<Record<string, readonly string[]>> = {
-  "image/png": ["\x89PNG\r\n\x1a\n"],
-  "image/jpeg": ["\xff\xd8\xff"],
-  "image/gif": ["GIF87a", "GIF89a"],
-  "image/webp": ["RIFF....WEBP"],
-  "image/bmp": "\x0c\x28\x34\x38\x40\x6c\x7c".split("").map((size) => `BM............${size}\0\0\0`),
-  "image/tiff": ["II.\0", "MM\0."],
-  "image/x-icon": ["\0\0\x01\0"],
-  "image/avif": ["....ftyp*avif", "....ftyp*avis"],
-  "image/heic": ["heic", "heix", "heim", "heis", "hevc"].map((brand) => `....ftyp*${brand}`),
-  "image/heif": ["....ftyp*mif1", "....ftyp*msf1"],
-  "audio/mp4": ["....ftypM4A ", "....ftypM4B "],
-  "video/quicktime": ["....ftypqt "],
-  "video/mp4": ["....ftyp"],
-  "video/webm": ["\x1aE\xdf\xa3*webm"],
-  "video/x-matroska": ["\x1aE\xdf\xa3"],
-  "video/x-msvideo": ["RIFF....AVI "],
-  "video/mpeg": ["\0\0\x01\xb3", "\0\0\x01\xba"],
-  "audio/wav": ["RIFF....WAVE"],
-  "audio/ogg": ["OggS"],
-  "audio/flac": ["fLaC"],
-  "audio/aiff": ["FORM....AIF"],
-  "audio/aac": ["\xff\xf0", "\xff\xf1", "\xff\xf8", "\xff\xf9"],
-  "audio/mpeg": ["ID3", "\xff\xe2", "\xff\xe3", "\xff\xf2", "\xff\xf3", "\xff\xfa", "\xff\xfb"],
-};
+const MAGIC: Readonly<Record<string, readonly string[]>> = signatures;
 const SVG = /^(?:\xef\xbb\xbf)?\s*(?:<!--(?:(?!-->)[^])*-->\s*|<(?:\?|!(?!--))[^>]*>\s*)*<svg[\s>]/i;
 
 function detectType({ text }: Bytes): string | undefined {

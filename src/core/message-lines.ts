@@ -103,7 +103,7 @@ async function passedOn(line: Line, checks: LineChecks, framed = (error: Buffer)
   if (json === undefined) return undefined;
   // Both expressions take JSON of a number or a string only.
   const id = JSON.parse(json) as RequestId;
-  if (ANSWER.test(first)) {
+  if (/^\{[^{[]{0,150}"(?:result|error)"/.test(first)) {
     // The code of an invalid request in JSON-RPC.
     const answer = { jsonrpc: "2.0", id, error: { code: -32_600, message: problem } };
     return framed(Buffer.from(`${JSON.stringify(answer)}\n`));
@@ -154,4 +154,3 @@ const FIRST_ID =
   /^\{\s{0,9}(?:"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9},\s{0,9})?"id"\s{0,9}:\s{0,9}(\d{1,15}|"[\w-]{1,100}")\s{0,9},/;
 const LAST_ID =
   /,\s{0,9}"id"\s{0,9}:\s{0,9}(\d{1,15}|"[\w-]{1,100}")\s{0,9}(?:,\s{0,9}"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9})?\}\s{0,9}$/;
-const ANSWER = /^\{[^{[]{0,150}"(?:result|error)"/;

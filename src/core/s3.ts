@@ -2,8 +2,7 @@
 import type * as Sdk from "@aws-sdk/client-s3";
 import { loadOptional } from "./optional-package.ts";
 import type { S3Address } from "./s3-address.ts";
-import { defined } from "./defined.ts";
-import { memberOf } from "./unknown.ts";
+import { memberOf, defined } from "./unknown.ts";
 
 interface Connection {
   client: Sdk.S3Client;

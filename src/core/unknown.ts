@@ -1,4 +1,4 @@
-/** Looks into values of any kind, such as JSON from outside. */
+/** Looks into values of any kind, such as JSON and addresses from outside. */
 
 export const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
@@ -23,6 +23,24 @@ export function textMemberOf(value: unknown, name: string): string | undefined {
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The fields that have a value, for objects in which an absent field means something else than `undefined`. */
+export const defined = <Fields extends object>(fields: Fields): Partial<Fields> =>
+  // The fields that are left are of the same object.
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
+
+/**
+ * The URL that a text is, by itself or with `base`; `undefined` if it is none. Once compiled, Node's `URL.canParse`
+ * refuses characters from U+0080 to U+00FF (Node 20.20.2 and 22.23.3), as in `https://bücher.example`; Node 20 lacks
+ * `URL.parse`.
+ */
+export function parsedUrl(text: string, base?: string | URL): URL | undefined {
+  try {
+    return new URL(text, base);
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 /** The words of news: for programs as JSON, for people as a title and a line. */
 import { isoTime } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import type { News } from "../runs/news.ts";
 import { endedEarly } from "../runs/run.ts";

@@ -1,5 +1,5 @@
 /** Sends one message over HTTP. */
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
 import type { SendResult } from "../runs/news.ts";
 import { type Network, request, secondsToWait } from "../web/request.ts";

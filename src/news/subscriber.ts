@@ -1,7 +1,7 @@
 /** Clients that subscribed to events: they prove that an address is theirs, and are sent one event a request. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { type Clock, isoTime } from "../core/clock.ts";
-import { memberOf, parsedJson } from "../core/unknown.ts";
+import { memberOf, parsedJson, parsedUrl } from "../core/unknown.ts";
 import type { News, Send, Subscription } from "../runs/news.ts";
 import type { Holds } from "../runs/shares.ts";
 import { readBody } from "../web/body.ts";
@@ -11,7 +11,6 @@ import type { ChannelContext } from "./channel.ts";
 import { newsData } from "./message.ts";
 import { post, postJson } from "./post.ts";
 import { signedHeaders } from "./webhook.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
 
 /** Settings of requests to webhook URLs that clients registered. */
 export interface Callbacks {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { type TextEncoding, isOlder } from "../backends/encoding.ts";
 import { startsAt } from "../backends/sandbox/starting-places.ts";
 import { byIdentity } from "../core/by-identity.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { linesToCompare } from "../core/diff.ts";
 import { type Hunk as LineChange, closeHunks, hunksBetween } from "../core/hunks.ts";
 import { mergeHunks, opposedHunks } from "../core/merge.ts";

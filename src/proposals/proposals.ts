@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { KeyedLock, ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, DeepAgentError, StorageError, codeOf, orElse } from "../core/errors.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { type FileLock, breakLock, takeLock } from "../core/file-lock.ts";
 import { isGone, processMark } from "../core/process-mark.ts";
 import { realPath } from "../core/real-path.ts";

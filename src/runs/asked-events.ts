@@ -1,6 +1,6 @@
 /** The events of requests to people: approvals and other questions, asked and answered. */
 import type { ActionRequest, HitlRequest, PendingQuestion } from "../agent/agent.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { answerText, requestText } from "../tools/check-answer.ts";
 import type { AskedContent, CallPreview, CallRequest, PersonAnswer } from "../tools/request.ts";

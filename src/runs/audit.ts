@@ -3,7 +3,7 @@
  * docs/http.md describes the fields.
  */
 import type { Logger } from "../core/logger.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { PersonAnswer } from "../tools/request.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
 import type { RunGroups } from "./scopes.ts";

@@ -10,7 +10,6 @@ export interface Rule {
   timeZone: string;
 }
 
-const FORM = /^(?:@[a-z]+|\S+(?: \S+){4})$/i;
 const HELP =
   'Give five fields, such as "0 7 * * 1-5": minute, hour, day of the month, month and day of the week. @hourly, @daily, @weekly, @monthly and @yearly are allowed too.';
 
@@ -31,7 +30,7 @@ export function readRule(given: Rule, now: number): ReadRule {
     return { ok: false, field: "timeZone", message };
   }
   const wrong = (text: string): ReadRule => ({ ok: false, field: "expression", message: `${text} ${HELP}` });
-  if (expression.length > 200 || !FORM.test(expression))
+  if (expression.length > 200 || !/^(?:@[a-z]+|\S+(?: \S+){4})$/i.test(expression))
     return wrong(`"${shownName(expression)}" is not a cron expression.`);
   try {
     const rule = { expression, timeZone };

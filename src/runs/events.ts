@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AgentEvent, AgentPath, TokenUsage } from "../agent/agent.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { cutDiff } from "../core/diff.ts";
 import { cutMiddle, oneLine } from "../core/text.ts";
 import type { Todo } from "../tools/tool.ts";

@@ -1,7 +1,7 @@
 /** Implements each group of methods on runs for every principal. */
 import * as schedules from "./schedules.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { oneLine } from "../core/text.ts";
 import { answer, problemOf, useAnswer } from "./answer.ts";
 import { callTexts } from "./call-texts.ts";

@@ -1,5 +1,5 @@
 /** Changes that a run proposed, for whoever looks at them or applies them after its end. */
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";

@@ -1,5 +1,5 @@
 /** Reviews the proposed changes at the end of a run: asks a person, and carries out the choice. */
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import { cutMiddle, headOf } from "../core/text.ts";
 import type { Question, ReviewChoice } from "../tools/request.ts";

@@ -1,7 +1,7 @@
 /** Starts the runs of schedules when they are due. */
 import { monotonicClock } from "../core/clock.ts";
 import { coalesced } from "../core/concurrency.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { RunContext } from "./context.ts";
 import { lastTimes, nextTime } from "./cron.ts";
 import type { ScheduleRepository } from "./ports.ts";

@@ -1,6 +1,6 @@
 /** Adds, changes and removes schedules at a person's request. */
 import { timeZone as serverZone } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { oneLine, shownName, wellFormed } from "../core/text.ts";
 import { isDeepStrictEqual } from "node:util";
 import type { ChoiceProblem, RunChoices, StartChoices } from "./choices.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { shownName, wellFormed } from "../core/text.ts";
 import { type StartChoices, choiceProblem, storableGoal, supervised } from "./choices.ts";
 import type { RunContext } from "./context.ts";

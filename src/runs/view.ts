@@ -1,5 +1,5 @@
 import type { AgentPath } from "../agent/agent.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { oneLine } from "../core/text.ts";
 import { type GoalView, endedLine, judgedLine } from "./goal.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";

@@ -10,7 +10,7 @@ import type { LargeObjects } from "./postgres/checkpoints/objects.ts";
 import { wordVector } from "./postgres/memories/database.ts";
 import { createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
-import { STORE_MIGRATIONS } from "./sqlite/memories/schema.ts";
+import { STORE_MIGRATIONS } from "./sqlite/memories/database.ts";
 import { migrate } from "./sqlite/migrations.ts";
 import { RUN_MIGRATIONS, TABLES_OF_RUN } from "./sql/schema.ts";
 

@@ -1,6 +1,6 @@
 /** Asks a person. The run waits for the answer, as long as it takes. */
 import { z } from "zod";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { defineTool, toolError } from "./tool.ts";
 import type { Field } from "./request.ts";
 

@@ -1,8 +1,7 @@
 /** Checks an answer to a question, wherever it comes from, and reads it into the form that the question asks for. */
-import { defined } from "../core/defined.ts";
 import { shapeProblem } from "../core/json.ts";
 import { cutMiddle } from "../core/text.ts";
-import { isRecord, recordOf, textMemberOf } from "../core/unknown.ts";
+import { isRecord, recordOf, textMemberOf, defined, parsedUrl } from "../core/unknown.ts";
 import { callFields, checkDecision, readDecision } from "./call-request.ts";
 import { checkReview, choiceText, readReview, reviewFields, reviewText } from "./review.ts";
 import type {
@@ -14,7 +13,6 @@ import type {
   RequestContent,
   Value,
 } from "./request.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
 
 const MOST_CHARS = 64 * 1024;
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { ownTurn } from "../core/concurrency.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { type DiffCounts, diffCut, displayDiffLine, hunkHeader, linesToCompare } from "../core/diff.ts";
 import { closeHunks, hunksBetween, signedLines } from "../core/hunks.ts";
 import { displayName, headOf } from "../core/text.ts";

@@ -3,7 +3,7 @@ import type { Backend } from "../backends/backend.ts";
 import { errors } from "../backends/errors.ts";
 import type { BackgroundJobs, ExecuteResponse, JobInfo, SandboxBackend } from "../backends/executor.ts";
 import { isAtOrBelow, withSlash } from "../backends/paths.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { displayBlock, oneLine, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathText } from "./call.ts";
 import { resolveDestination, failing, preview } from "./call-preview.ts";

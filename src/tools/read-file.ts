@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { byValue } from "../core/by-identity.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import type { ReadResult } from "../backends/backend.ts";
 import { errors } from "../backends/errors.ts";
 import { textRefusal } from "../backends/file-data.ts";

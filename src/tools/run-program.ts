@@ -1,6 +1,6 @@
 /** Runs a program that calls the other tools. */
 import { z } from "zod";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 import { cutMiddle, displayText } from "../core/text.ts";
 import { type ToolSpec, defineTool, toolError } from "./tool.ts";
 

@@ -4,7 +4,7 @@ import { isoTime } from "../core/clock.ts";
 import { headOf, quotedIn, stripControl } from "../core/text.ts";
 import type { PageReader, WebPage } from "../web/page-reader.ts";
 import { WebProblem } from "../web/request.ts";
-import type { SearchPages } from "../web/search/results.ts";
+import type { SearchPages } from "../web/search/ask.ts";
 import { type IsNamed, MAX_URL, readUrl, approvedSite } from "../web/url.ts";
 import { cancellable } from "./call.ts";
 import { argumentsPreview } from "./call-preview.ts";

@@ -6,7 +6,7 @@ import { serialize } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { runProgram } from "../core/child-process.ts";
 import { Semaphore } from "../core/concurrency.ts";
-import { defined } from "../core/defined.ts";
+import { defined } from "../core/unknown.ts";
 
 export interface Converted {
   title?: string | undefined;

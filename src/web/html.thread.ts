@@ -1,7 +1,7 @@
 /** Turns a page of HTML into Markdown. Runs in a thread of its own; `convert.ts` starts it. */
 import { parentPort, workerData } from "node:worker_threads";
 import { orElse } from "../core/errors.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 import { oneLine } from "../core/text.ts";
 import type { Converted, HtmlInput } from "./convert.ts";
 import { PageContent, type Scope } from "./html/content.ts";

@@ -9,7 +9,7 @@ import { agentOptions, sendRequest } from "../core/http-request.ts";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, displayHost } from "./url.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 

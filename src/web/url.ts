@@ -2,7 +2,7 @@
 import { isIP } from "node:net";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress, isWebPort } from "./addresses.ts";
-import { parsedUrl } from "../core/parsed-url.ts";
+import { parsedUrl } from "../core/unknown.ts";
 
 /** A host that an operator names: it may have a private address, and any port. */
 interface NamedHost {

@@ -8,7 +8,7 @@ import textForms from "../../src/agent/models/text-forms.json" with { type: "jso
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
-  "agent/mcp-tools/variables.ts":
+  "agent/mcp-tools/server-config.ts":
     "patterns of our own table of variables, none of which repeats within a repetition",
   "agent/models/profiles/learned.ts":
     "names of members of requests, without other characters than letters and digits; the rest takes linear time",
@@ -64,11 +64,14 @@ function expressions(): { literals: Expression[]; made: string[] } {
 }
 
 /** Patterns of the table of refusals. */
-const WORDS = words.refusals.flatMap(({ rows }) =>
-  rows.flatMap(({ text, code }: { text?: string; code?: string }) =>
-    [text, code].filter((one) => one !== undefined),
+const WORDS = [
+  ...words.refusals.flatMap(({ rows }) =>
+    rows.flatMap(({ text, code }: { text?: string; code?: string }) =>
+      [text, code].filter((one) => one !== undefined),
+    ),
   ),
-);
+  ...words.counts.flatMap(({ patterns }) => patterns),
+];
 
 const isNamed = (node: unknown, name: string): boolean =>
   typeof node === "object" && node !== null && Reflect.get(node, "name") === name;

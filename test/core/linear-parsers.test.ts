@@ -11,7 +11,7 @@ import { looseJson } from "../../src/core/loose-json.ts";
 import { mediaFacts } from "../../src/core/media.ts";
 import { displayBlock, displayMarked } from "../../src/core/text.ts";
 import { flatFields } from "../../src/tools/check-answer.ts";
-import { decodeBody, readContentType } from "../../src/web/content-type.ts";
+import { decodeBody, readContentType } from "../../src/web/page-reader.ts";
 import { readRobots } from "../../src/web/robots.ts";
 
 const URL_WITH_MUCH = new URL(`https://example.com/${"a".repeat(1900)}`);

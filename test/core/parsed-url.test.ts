@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { expect, test } from "vitest";
-import { parsedUrl } from "../../src/core/parsed-url.ts";
+import { parsedUrl } from "../../src/core/unknown.ts";
 
 test.each([
   ["https://bücher.example/é", true],

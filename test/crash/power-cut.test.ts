@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { Approval, RunView } from "../../src/runs/run.ts";
 import type { CancelOutcome, AnswerOutcome, StartOutcome, TellOutcome } from "../../src/runs/service.ts";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/migrations.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { decisionOn, newFolder } from "./checks.ts";

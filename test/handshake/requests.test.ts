@@ -2,7 +2,7 @@ import { isInitializeRequest, isJSONRPCRequest } from "@modelcontextprotocol/ser
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { REVISIONS } from "../../src/server/contracts/revisions.ts";
-import { isBare, isLatest, readMessage, sessionRevision } from "../../src/handshake/requests.ts";
+import { isBare, isLatest, readMessage, sessionRevision } from "../../src/handshake/handshake.ts";
 
 const SESSIONS = REVISIONS.filter(({ sessions }) => sessions).map(({ id }) => id);
 const clientInfo = { name: "t", version: "1" };

@@ -7,7 +7,7 @@ import { tool } from "@langchain/core/tools";
 import { vi } from "vitest";
 import { z } from "zod";
 import type { Clock } from "../../src/core/clock.ts";
-import { defined } from "../../src/core/defined.ts";
+import { defined } from "../../src/core/unknown.ts";
 import type { IdSource } from "../../src/core/ids.ts";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";

@@ -3,9 +3,9 @@ import type { Migration } from "../../src/storage/sql/sql-files.ts";
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/migrations.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/database.ts";
 
 /** A digest of the tables, indexes, views and triggers that each version of a component has. */
 function versionsOf(component: string, migrations: readonly Migration[]): string[] {

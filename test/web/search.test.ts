@@ -3,7 +3,7 @@ import { text as readAll } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { searchChoice } from "../../src/web/search/choose.ts";
 import type { SearchOptions } from "../../src/web/search/options.ts";
-import type { FoundPage } from "../../src/web/search/results.ts";
+import type { FoundPage } from "../../src/web/search/ask.ts";
 import { addressOf } from "../support/http-address.ts";
 
 interface Asked {

@@ -1,6 +1,6 @@
 /** Limits of one run, and its end when one is reached. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { RunFailure } from "../../core/errors.ts";
 import type { AgentLimits, Spent } from "../contracts/limits.ts";
 import { type LimitReason, STOP_REASONS, type StopReason } from "../contracts/state.ts";

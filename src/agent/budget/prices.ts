@@ -1,7 +1,6 @@
 import type { AIMessage } from "@langchain/core/messages";
 import type { ModelPrice } from "../contracts/limits.ts";
-import { longestMatch } from "../../core/longest-match.ts";
-import { findModel } from "../../core/model-names.ts";
+import { findModel, longestMatch } from "../../core/model-names.ts";
 import table from "./prices.json" with { type: "json" };
 
 /** Prices of models, and the cost of a reply. */

@@ -1,5 +1,5 @@
 /** Finds the tools that a description of a subagent names, by the names of other programs too. */
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { closestNames } from "../../core/options.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";

@@ -5,7 +5,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { z } from "zod";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";

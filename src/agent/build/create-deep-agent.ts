@@ -4,7 +4,7 @@ import { SystemMessage } from "@langchain/core/messages";
 import type { BaseChannel, BaseCheckpointSaver } from "@langchain/langgraph";
 import type { z } from "zod";
 import { StateBackend } from "../../backends/stores/state.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";

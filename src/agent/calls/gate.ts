@@ -2,9 +2,8 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { CODES_WITHOUT_PATH } from "../../backends/errors.ts";
 import { cutDiff } from "../../core/diff.ts";
-import { defined } from "../../core/defined.ts";
 import { cutMiddle } from "../../core/text.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type BoundPreview, type ToolResult, toolError } from "../../tools/tool.ts";
 import type { CallPreview, Decision } from "../../tools/request.ts";

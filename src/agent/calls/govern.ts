@@ -1,8 +1,7 @@
 /** Carries out one call: checks it, asks about it, runs it through the layers, records and reports it. */
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { defined } from "../../core/defined.ts";
 import { RunFailure, errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
 import { type Deadline, callTime } from "../budget/meter.ts";

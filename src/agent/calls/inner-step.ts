@@ -1,6 +1,6 @@
 /** Derives everything that governs a call of a program from the program's own call. */
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import { questionCounter } from "../../tools/question-quota.ts";
 import type { AskPerson } from "../../tools/tool.ts";

@@ -1,8 +1,7 @@
 /** Calls of the agent's tools by middleware and tools of LangChain, which find them in the list for the model. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { defined } from "../../core/defined.ts";
-import { textMemberOf } from "../../core/unknown.ts";
+import { textMemberOf, defined } from "../../core/unknown.ts";
 import type { SpawnSubagent } from "../../tools/tool.ts";
 import { mergeUpdates } from "../budget/meter.ts";
 import type { CallResult } from "../contracts/middleware.ts";

@@ -1,7 +1,7 @@
 /** Reports calls to those who watch the run, and adds notes for the model to their results. */
 import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import type { AgentTool, CallResult, Step } from "../contracts/middleware.ts";
 import { beforeReply, textIn } from "../messages/messages.ts";

@@ -2,8 +2,7 @@
 import type { FileData, MaybePromise } from "../../backends/backend.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { Answer } from "../../tools/request.ts";
-import type { EffectLog, ValidatedArgs } from "./middleware.ts";
-import type { TracePlace } from "./trace.ts";
+import type { EffectLog, ValidatedArgs, TracePlace } from "./middleware.ts";
 import type { AgentEnd, EventSink } from "./events.ts";
 import type { PendingQuestion, QuestionReply } from "./question.ts";
 import type { ChildRuns } from "./children.ts";

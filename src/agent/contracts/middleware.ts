@@ -20,7 +20,6 @@ import type { AgentEvent } from "./events.ts";
 import type { AgentLimits, Spent } from "./limits.ts";
 import type { DecisionType } from "../../tools/request.ts";
 import type { AgentPath, AgentPathSegment, AgentState, StateUpdate } from "./state.ts";
-import type { ModelTrace } from "./trace.ts";
 
 /** A plain function with the facts a model needs to call it. */
 export interface ToolFunction {
@@ -263,3 +262,22 @@ export interface LangChainMiddleware extends Partial<
 
 /** Middleware that callers may pass: ours, or any made with LangChain's `createMiddleware`. */
 export type AgentMiddleware = Middleware | LangChainMiddleware;
+
+export interface ModelTrace {
+  answered(reply: AIMessage): void;
+  failed(error: unknown): void;
+}
+
+/** The tracer of one run, with all graphs below its own. */
+export interface RunTrace {
+  tell(event: AgentEvent): void;
+  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
+}
+
+/** The place of a run in a trace, kept beyond the end of a process. */
+export interface TracePlace {
+  /** The first span of the run, as `traceparent` of the W3C names it. */
+  before(): MaybePromise<string | undefined>;
+  /** Stores the first span, when there was none before. */
+  began(traceparent: string): MaybePromise<void>;
+}

@@ -1,7 +1,7 @@
 /** Asks a person about a call or from within it: the task stops with an interrupt, and begins again with the answer. */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import { questionCounter } from "../../tools/question-quota.ts";
 import type { AskPerson, HoldQuestion, ToolContext } from "../../tools/tool.ts";

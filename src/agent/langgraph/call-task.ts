@@ -5,7 +5,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend, withRuntime } from "../../backends/runtime.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import type { Meter } from "../budget/meter.ts";
 import type { CallStep } from "../calls/call-step.ts";

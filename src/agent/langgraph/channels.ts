@@ -7,9 +7,8 @@ import { BaseChannel, DeltaChannel, DeltaValue, EmptyChannelError, StateSchema }
 import { schemaMetaRegistry } from "@langchain/langgraph/zod";
 import { z } from "zod";
 import type { FilesUpdate } from "../../backends/backend.ts";
-import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
-import { isObject } from "../../core/unknown.ts";
+import { isObject, defined } from "../../core/unknown.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { type AgentState, CONTEXT_CHANNELS, type FilesState, type TextsByName } from "../contracts/state.ts";

@@ -18,7 +18,7 @@ import { StepFiles } from "../step/files.ts";
 import { contextOf } from "./step-of-task.ts";
 import { type MergedFiles, describeConflict, mergeFiles } from "../step/merge-files.ts";
 import { FILES_NOT_KNOWN, keptFiles, stateReached, statefulRunnable } from "./nested-children.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 
 /**
  * Closes the open calls of a step with results that state their progress, and merges the files of subagents. Results

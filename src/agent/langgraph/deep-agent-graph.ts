@@ -9,9 +9,8 @@ import {
   isGraphInterrupt,
   isInterrupted,
 } from "@langchain/langgraph";
-import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
-import { isObject } from "../../core/unknown.ts";
+import { isObject, defined } from "../../core/unknown.ts";
 import { checkEdit } from "../calls/check.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/middleware.ts";

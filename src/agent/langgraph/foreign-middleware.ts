@@ -91,7 +91,22 @@ function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModel
       "INVALID_MIDDLEWARE",
       `Middleware ${name} has wrapCall and wrapToolCall, which do the same. Leave one of them out.`,
     );
-  const wrap = wrapCall ?? (wrapToolCall && byMessages(source, wrapToolCall));
+  const wrap =
+    wrapCall ??
+    (wrapToolCall &&
+      (async (request, next) => {
+        const shown: CallResult[] = [];
+        const show = async (changed: ToolCallRequest): Promise<Outcome> => {
+          const result = await next(changed);
+          shown.push(result, ...(result.further ?? []));
+          return toOutcome(changed.toolCall, result);
+        };
+        const answer: unknown = await wrapToolCall.call(source, request, (changed) => handled(show(changed)));
+        if (ToolMessage.isInstance(answer) || isCommand(answer)) return withWhole(fromOutcome(answer), shown);
+        throw new MiddlewareFailure(
+          `Middleware ${source.name} must answer a tool call with a tool message or a command.`,
+        );
+      }));
   return {
     ...(wrapModelCall && {
       wrapModelCall: adaptWrapper(source, log, "wrapModelCall", wrapModelCall, (reply, request, last) => {
@@ -106,26 +121,6 @@ function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModel
         throw new MiddlewareFailure(`Middleware ${name} must answer a call with a result that has content.`);
       }),
     }),
-  };
-}
-
-/** Shows results to a wrapper of LangChain as messages or commands, and reads its answer. */
-function byMessages(
-  source: Source,
-  wrapToolCall: NonNullable<Middleware["wrapToolCall"]>,
-): Wrapper<ToolCallRequest, CallResult> {
-  return async (request, next) => {
-    const shown: CallResult[] = [];
-    const show = async (changed: ToolCallRequest): Promise<Outcome> => {
-      const result = await next(changed);
-      shown.push(result, ...(result.further ?? []));
-      return toOutcome(changed.toolCall, result);
-    };
-    const answer: unknown = await wrapToolCall.call(source, request, (changed) => handled(show(changed)));
-    if (ToolMessage.isInstance(answer) || isCommand(answer)) return withWhole(fromOutcome(answer), shown);
-    throw new MiddlewareFailure(
-      `Middleware ${source.name} must answer a tool call with a tool message or a command.`,
-    );
   };
 }
 

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isGraphBubbleUp } from "@langchain/langgraph";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { errorMessage, isTransient } from "../../core/errors.ts";
 import type { Answer } from "../../tools/request.ts";
 import type { CriterionVerdict, GoalState } from "../contracts/goal.ts";

@@ -4,7 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseChannel, BaseCheckpointSaver, BaseStore, Send } from "@langchain/langgraph";
 import { Annotation, Command, START, StateGraph } from "@langchain/langgraph";
 import type { z } from "zod";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { TurnSteps } from "../budget/meter.ts";
 import type { HookName } from "../contracts/middleware.ts";
 import type { AgentState, JumpTarget } from "../contracts/state.ts";

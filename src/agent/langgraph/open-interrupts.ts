@@ -2,8 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
-import { defined } from "../../core/defined.ts";
-import { isObject, isRecord } from "../../core/unknown.ts";
+import { isObject, isRecord, defined } from "../../core/unknown.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { Answer, Question, Value } from "../../tools/request.ts";
 import type {

@@ -2,7 +2,7 @@
 import { BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { Command, MemorySaver, Send, isCommand } from "@langchain/langgraph";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { Effects } from "../calls/effects.ts";
 import type { CallIdentity, CallResult, EffectLog, StoredOutcome } from "../contracts/middleware.ts";
 

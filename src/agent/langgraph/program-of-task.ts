@@ -16,7 +16,7 @@ import type {
   WaitingCall,
 } from "../contracts/program.ts";
 import type { AskedByProgram, AskedQuestion, HitlRequest } from "../contracts/question.ts";
-import { PASSING as PROGRAM } from "../../storage/checkpoints/passing-writes.ts";
+import { PASSING as PROGRAM } from "../../storage/checkpoints/writes.ts";
 import { askTask } from "./ask-person.ts";
 import { CHECKPOINTER_KEY } from "./internals.ts";
 import { type BoundAnswer, askedByProgram, sealOfQuestion } from "./open-interrupts.ts";

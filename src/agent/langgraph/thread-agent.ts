@@ -2,9 +2,8 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
-import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 import type { ReadChild } from "../contracts/children.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { AgentPath, AgentState, FilesState } from "../contracts/state.ts";

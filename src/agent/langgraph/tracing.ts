@@ -3,11 +3,11 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import type { AIMessage } from "@langchain/core/messages";
 import type { Attributes, Context, Span, SpanContext, SpanOptions, Tracer } from "@opentelemetry/api";
 import { type Clock, monotonicClock, systemClock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { codeOf, isAbortError, isParked } from "../../core/errors.ts";
 import type { AgentPath } from "../contracts/state.ts";
 import type { AgentEvent } from "../contracts/events.ts";
-import type { ModelTrace, RunTrace } from "../contracts/trace.ts";
+import type { ModelTrace, RunTrace } from "../contracts/middleware.ts";
 import { modelFailure } from "../models/failure.ts";
 import { reportedModel } from "../budget/prices.ts";
 import { readFinishReason, modelName } from "../models/reply.ts";

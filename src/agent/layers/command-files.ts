@@ -108,7 +108,7 @@ function fillIn(
   const start = /\$0(?!\d)/.test(body) ? 0 : 1;
   let isUsed = false;
   const filled = body.replaceAll(
-    ARGUMENT_PLACES,
+    /\$ARGUMENTS\[(\d{1,3})\]|\$ARGUMENTS\b|\{\{\s{0,9}args\s{0,9}\}\}|\$(\d{1,2})(?!\d)|\$\{input:(\w{1,64})(?::[^}$]*)?\}|\$([A-Za-z_]\w{0,63})/g,
     (place, index?: string, number?: string, input?: string, name?: string) => {
       const value =
         index !== undefined
@@ -126,6 +126,3 @@ function fillIn(
   );
   return isUsed || all === "" ? filled : `${filled}\n\nArguments: ${all}`;
 }
-
-const ARGUMENT_PLACES =
-  /\$ARGUMENTS\[(\d{1,3})\]|\$ARGUMENTS\b|\{\{\s{0,9}args\s{0,9}\}\}|\$(\d{1,2})(?!\d)|\$\{input:(\w{1,64})(?::[^}$]*)?\}|\$([A-Za-z_]\w{0,63})/g;

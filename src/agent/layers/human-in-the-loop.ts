@@ -1,12 +1,11 @@
 import { ALL_DECISIONS } from "../calls/permissions.ts";
 import { MAX_DESCRIPTION } from "../calls/check.ts";
 import type { MaybePromise } from "../../backends/backend.ts";
-import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { cutMiddle } from "../../core/text.ts";
-import { isRecord, memberOf } from "../../core/unknown.ts";
+import { isRecord, memberOf, defined } from "../../core/unknown.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";

@@ -1,5 +1,5 @@
 /** Small layers: tools of planning and delegation with the texts about them, and the goal. */
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { backgroundTaskTools } from "../../tools/background-tasks.ts";
 import { listedTypes, taskTool } from "../../tools/task.ts";
 import { toolError } from "../../tools/tool.ts";

@@ -3,10 +3,9 @@ import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { joinPath, relativeTo, withSlash, withoutSlash } from "../../backends/paths.ts";
 import { withinRoom } from "../../core/listing.ts";
-import { defined } from "../../core/defined.ts";
 import type { LogFields, Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isRecord, defined } from "../../core/unknown.ts";
 import { type TaskToolOptions, listedTypes } from "../../tools/task.ts";
 import { parseFrontMatter } from "../messages/front-matter.ts";
 import { asMaterial } from "../messages/prompts.ts";
@@ -265,8 +264,6 @@ export const switched = (value: unknown): boolean | undefined =>
   /^(?:true|yes|on|1)$/i.test(String(value)) ||
   (/^(?:false|no|off|0)$/i.test(String(value)) ? false : undefined);
 
-const SKILL_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
-
 /** Takes numbers and dates of YAML as the texts they were meant to be. */
 const ScalarText = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
 
@@ -341,7 +338,7 @@ export function parseSkill(path: string, text: string): Parsed<SkillMetadata> {
   const isForPeople = switched(fields["user-invocable"] ?? fields["user-invokable"]) ?? true;
   const isFromAgent = switched(fields["disable-model-invocation"]) !== true;
   const invokedBy = isFromAgent ? undefined : isForPeople ? ("person" as const) : ("nobody" as const);
-  if (!SKILL_NAME.test(name))
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name))
     warn(`name '${name}' should be lowercase letters and digits, in words joined by single hyphens`);
   else if (folder !== undefined && folder !== name)
     warn(`name '${name}' differs from its folder '${folder}'; rename one of them`);

@@ -6,7 +6,7 @@ import type { ToolSpec } from "../../tools/tool.ts";
 import { PageReader } from "../../web/page-reader.ts";
 import { searchChoice } from "../../web/search/choose.ts";
 import type { SearchOptions } from "../../web/search/options.ts";
-import type { SearchPages } from "../../web/search/results.ts";
+import type { SearchPages } from "../../web/search/ask.ts";
 import { namedHosts, readHost } from "../../web/url.ts";
 import { ALL_DECISIONS } from "../calls/permissions.ts";
 import { specTool } from "../calls/tool.ts";

@@ -1,10 +1,9 @@
 /** Reads the answers of other MCP servers about tools, resources and prompts, and makes sloppy ones strict. */
 import type { JSONRPCRequest, RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
-import { defined } from "../../core/defined.ts";
 import { fileBytes, mediaFacts, mediaKind } from "../../core/media.ts";
 import { headOf, shownName } from "../../core/text.ts";
 import type { ContentBlock } from "../../tools/tool.ts";
-import { isRecord, recordOf } from "../../core/unknown.ts";
+import { isRecord, recordOf, defined } from "../../core/unknown.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
 import type { Redactor } from "./redactor.ts";
 

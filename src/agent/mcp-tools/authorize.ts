@@ -6,7 +6,7 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
-import { defined } from "../../core/defined.ts";
+import { defined, parsedUrl } from "../../core/unknown.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type AuthorizationFetch, type Login, type LoginOptions } from "./login.ts";
@@ -14,7 +14,6 @@ import { issuerName, readingAnyAnswer, tokenExpiry } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
 import { askForChallenge } from "./transports.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
 
 /** A log-in did not succeed; the message is for the person. */
 export class LoginFailed extends Error {}

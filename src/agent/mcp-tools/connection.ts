@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Client, ElicitResult, RequestOptions, Result, Tool } from "@modelcontextprotocol/client";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { TooManyQuestions, questionCounter } from "../../tools/question-quota.ts";
 import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf, orElse } from "../../core/errors.ts";

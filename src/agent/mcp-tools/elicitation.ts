@@ -5,8 +5,7 @@ import { flatFields } from "../../tools/check-answer.ts";
 import { MOST_QUESTIONS, TooManyQuestions } from "../../tools/question-quota.ts";
 import type { AskPerson } from "../../tools/tool.ts";
 import type { Answer, Question } from "../../tools/request.ts";
-import { recordOf } from "../../core/unknown.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { recordOf, parsedUrl } from "../../core/unknown.ts";
 
 /** Reads a question; undefined if no form can show it, or its address is none of the web. */
 export function parseElicitation(server: string, params: unknown): Question | undefined {

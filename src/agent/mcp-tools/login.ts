@@ -4,10 +4,9 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
-import { defined } from "../../core/defined.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { isRecord, parsedJson } from "../../core/unknown.ts";
+import { isRecord, parsedJson, defined } from "../../core/unknown.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
 import { Redactor } from "./redactor.ts";
 

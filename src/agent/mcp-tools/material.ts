@@ -1,8 +1,7 @@
 /** Resources and prompts of another MCP server as tools: one that lists and reads, and one that lists and gets. */
 import type { Tool } from "@modelcontextprotocol/client";
-import { defined } from "../../core/defined.ts";
 import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
-import { recordOf } from "../../core/unknown.ts";
+import { recordOf, defined } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
 import { readResult } from "./answers.ts";

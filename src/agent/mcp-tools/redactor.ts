@@ -152,7 +152,14 @@ function secretForms(secret: string): string[] {
     .filter((part) => part.length >= SHORTEST)
     .flatMap((part) => {
       const [utf8, utf16] = [Buffer.from(part), Buffer.from(part, "utf16le")];
-      const coded = [utf8, utf16].flatMap((bytes) => base64Of(bytes));
+      const coded = [utf8, utf16].flatMap((bytes) =>
+        [0, 1, 2].flatMap((before) => {
+          const all = Buffer.concat([Buffer.alloc(before), bytes]);
+          const known = Math.floor((all.length * 8) / 6);
+          const text = all.toString("base64").slice(before && before + 1, known);
+          return [text, text.replaceAll("+", "-").replaceAll("/", "_")];
+        }),
+      );
       const hex = [utf8, utf16].map((bytes) => bytes.toString("hex"));
       const latin1 = utf8.toString("latin1");
       // A secret may hold an escape itself, which is undone with those around it.
@@ -170,15 +177,6 @@ function secretForms(secret: string): string[] {
       ];
     });
 }
-
-/** The characters of base64 that follow from these bytes alone, whichever bytes are around them, in both alphabets. */
-const base64Of = (bytes: Buffer): string[] =>
-  [0, 1, 2].flatMap((before) => {
-    const all = Buffer.concat([Buffer.alloc(before), bytes]);
-    const known = Math.floor((all.length * 8) / 6);
-    const text = all.toString("base64").slice(before && before + 1, known);
-    return [text, text.replaceAll("+", "-").replaceAll("/", "_")];
-  });
 
 /** Letters behind a backslash, and the characters that they stand for. */
 const LETTERS: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };

@@ -1,11 +1,14 @@
 /** The configuration of other MCP servers, and the names under which their tools are offered. */
 import { createHash } from "node:crypto";
-import { basename, isAbsolute } from "node:path";
-import { headOf } from "../../core/text.ts";
+import { basename, isAbsolute, sep } from "node:path";
+import { headOf, shownName } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
 import table from "./variables.json" with { type: "json" };
-import { readEnvFile, variableFiller } from "./variables.ts";
+import { readFileSync, statSync } from "node:fs";
+import { parse } from "dotenv";
+import { orElse } from "../../core/errors.ts";
+import { isInside, realPath } from "../../core/real-path.ts";
 
 interface ToolPolicy {
   /** Why the entry cannot be used: the server is never started, and this is the reason that people and models read. */
@@ -151,4 +154,63 @@ export function offeredName(server: string, tool: string): string {
   if (plain.length <= MAX_NAME && plain === `${server}__${tool}`) return plain;
   const digest = createHash("sha256").update(tool).digest("hex").slice(0, 8);
   return `${headOf(plain, MAX_NAME - digest.length - 1)}_${digest}`;
+}
+
+/** A variable in any form. A default that is not closed reaches to the end, so that no later beginning is tried in it. */
+const VARIABLE = new RegExp(table.variables.map(({ pattern }) => pattern).join("|"), "g");
+const FORMS = table.variables.map((form) => ({ ...form, pattern: new RegExp(`^(?:${form.pattern})$`) }));
+
+/** Replaces the variables of texts, and collects those that are not set or that only other programs fill in. */
+function variableFiller(
+  env: Environment,
+  workspace: string | undefined,
+  keep: (name: string, value: string) => void,
+) {
+  const missing = new Set<string>();
+  const foreign = new Set<string>();
+  const folders: Environment = {
+    userHome: env["HOME"] ?? env["USERPROFILE"],
+    workspaceFolder: workspace,
+    workspaceFolderBasename: workspace && basename(workspace),
+    pathSeparator: sep,
+  };
+  const text = (template: string, isShellText = false): string =>
+    template.replace(VARIABLE, (whole) => {
+      const form = FORMS.find(({ pattern }) => pattern.test(whole));
+      const [, name, fallback] = form?.pattern.exec(whole) ?? [];
+      if (form?.isForeign) foreign.add(shownName(whole));
+      if (name === undefined || (whole.startsWith("${") && !whole.endsWith("}"))) return whole;
+      if (folders[name] !== undefined) return folders[name];
+      const value = (env[name] ?? env[name.toUpperCase()]) || fallback;
+      // Passwords and percent-encoded texts have such parts too; a shell has variables of its own.
+      const isText = form?.isBare && (isShellText || !/^[A-Z_][A-Z\d_]{2,}$/.test(name));
+      if (value === undefined && isText) return whole;
+      if (value === undefined) missing.add(name);
+      else keep(name, value);
+      return value ?? "";
+    });
+  return { text, missing, foreign };
+}
+
+/**
+ * Reads the variables of a file. A file in the workspace is refused, because the agent could
+ * add programs to the server's process there.
+ *
+ * @throws McpUnavailableError why it cannot be used, without its path and its text.
+ */
+function readEnvFile(path: string, workspace: string | undefined): Record<string, string> {
+  const isOfWorkspace = workspace !== undefined && isInside(realPath(workspace), realPath(path));
+  // A pipe would never end, and a large file is another one.
+  const stats = isAbsolute(path) ? orElse(() => statSync(path), undefined) : undefined;
+  const content =
+    stats?.isFile() && stats.size <= 100_000
+      ? orElse(() => readFileSync(path, "utf8"), undefined)
+      : undefined;
+  if (!isOfWorkspace && content !== undefined && !content.includes("\0"))
+    return parse(content.replace(/^\ufeff/, ""));
+  throw new McpUnavailableError(
+    isOfWorkspace
+      ? "its envFile is in the workspace, where the agent can change it; move it elsewhere, or set its variables in env"
+      : "its envFile is not a text file of at most 100 kB that can be read; its path may be relative to the configuration file",
+  );
 }

@@ -13,7 +13,7 @@ import type { Redactor } from "./redactor.ts";
 import type { McpServerConfig, RemoteMcpServer } from "./server-config.ts";
 import type { ServerLogin } from "./login.ts";
 import { serverFetch, withLogin } from "./server-fetch.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { parsedUrl } from "../../core/unknown.ts";
 
 /**
  * A way to begin with a server: ask which revisions it speaks (`discover`, from 2026-07-28 on), `initialize` it at

@@ -1,6 +1,6 @@
 /** Moves texts that are too large for the conversation into files, and shows how they begin. */
 import { createHash } from "node:crypto";
-import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { BaseMessage, type HumanMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type {
   Backend,
@@ -17,7 +17,8 @@ import { wrapBackend } from "../../backends/checked-backend.ts";
 import { StateBackend } from "../../backends/stores/state.ts";
 import { headOf, tailOf, wellFormed } from "../../core/text.ts";
 import type { CallResult } from "../contracts/middleware.ts";
-import { copyMessage, isHuman, textIn, textOf } from "./messages.ts";
+import { copyMessage, isHuman, textIn, textOf, callsOf, isResult } from "./messages.ts";
+import { defined } from "../../core/unknown.ts";
 
 /** Folder for results that are too large for the conversation. */
 export const RESULTS_FOLDER = "/large_tool_results";
@@ -215,7 +216,7 @@ Read on with read_file at offset ${next}, or search the file with grep.`;
 }
 
 /** The path of the text behind a placeholder of a result; undefined if the text is not a placeholder. */
-export function parsePlaceholder(placeholder: string): string | undefined {
+function parsePlaceholder(placeholder: string): string | undefined {
   const form =
     /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
   const [, path = ""] = form.exec(headOf(placeholder, 1000)) ?? [];
@@ -275,3 +276,69 @@ export function withText<Block extends { type: string }>(
   if (typeof content === "string") return text;
   return [{ type: "text", text }, ...content.filter((block) => block.type !== "text")];
 }
+
+/** Writes of one task of a thread to the channel `messages`. */
+export interface WrittenMessages {
+  /** The graph it belongs to, by LangGraph's name of it inside the thread; empty: the thread's own. */
+  namespace: string;
+  /** When the step before it was stored, in milliseconds since the epoch. */
+  time: number;
+  messages: unknown;
+}
+
+interface FoundCall {
+  args: Record<string, unknown>;
+  /** Absent as long as there is none. */
+  result?: {
+    text: string;
+    isError: boolean;
+    /** File that has the whole text, of which the message has the beginning. */
+    keptIn?: string;
+  };
+}
+
+/**
+ * The call as its agent made it, with its result. Ids of calls come from models and may occur again: the newest one
+ * before the call began counts. `ambiguous`: several agents made one with this id. `time`: when the call began, `since`:
+ * when its run began.
+ */
+export function findCall(
+  written: readonly WrittenMessages[],
+  wanted: Record<"callId" | "tool", string> & Record<"time" | "since" | "depth", number>,
+): FoundCall | "ambiguous" | undefined {
+  const { callId, tool, time, since, depth } = wanted;
+  const messages = written
+    .filter(({ namespace }) => namespace.split("|").filter(Boolean).length === depth)
+    .flatMap(({ messages: given, ...place }) =>
+      [given]
+        .flat()
+        .filter((message) => BaseMessage.isInstance(message))
+        .map((message) => ({ ...place, message })),
+    );
+  const made = messages.flatMap(({ message, ...place }) => {
+    const own = callsOf(message).find(({ id, name }) => id === callId && name === tool);
+    return own === undefined ? [] : [{ ...place, args: own.args }];
+  });
+  // Subagents of earlier runs in the thread may have used the id too.
+  const calls = countGraphs(made) > 1 ? made.filter((one) => one.time >= since) : made;
+  if (countGraphs(calls) > 1) return "ambiguous";
+  const call = calls.findLast((one) => one.time <= time) ?? calls[0];
+  if (call === undefined) return undefined;
+  const results = messages.filter(
+    ({ message, ...place }) =>
+      isResult(message) &&
+      message.tool_call_id === callId &&
+      place.namespace === call.namespace &&
+      place.time >= call.time,
+  );
+  // A later message with the same id is more complete than the first.
+  const first = results[0]?.message;
+  const last = first && results.findLast(({ message }) => message.id === first.id)?.message;
+  if (!last || !isResult(last)) return { args: call.args };
+  const text = textOf(last);
+  const result = { text, isError: last.status === "error", ...defined({ keptIn: parsePlaceholder(text) }) };
+  return { args: call.args, result };
+}
+
+const countGraphs = (calls: readonly { namespace: string }[]): number =>
+  new Set(calls.map(({ namespace }) => namespace)).size;

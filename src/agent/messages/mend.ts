@@ -2,7 +2,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { byIdentity } from "../../core/by-identity.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { wellFormed } from "../../core/text.ts";
 import { copyMessage, isReply, isResult } from "./messages.ts";
 

@@ -1,6 +1,7 @@
 /** Messages of a thread: their kinds, texts and copies, and how new ones join the thread. */
-import type { BaseMessageLike, MessageContent } from "@langchain/core/messages";
 import {
+  type BaseMessageLike,
+  type MessageContent,
   AIMessage,
   BaseMessage,
   ChatMessage,
@@ -16,7 +17,11 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { ContentBlock } from "../../tools/tool.ts";
 import type { InboxMessage } from "../contracts/state.ts";
 import { byIdentity } from "../../core/by-identity.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import { toJsonSchema } from "@langchain/core/utils/json_schema";
+import { isInteropZodSchema } from "@langchain/core/utils/types";
+import { orElse } from "../../core/errors.ts";
 
 // Whole threads are looked through at every step: LangChain's own `isInstance`, for values of any kind, takes
 // ten times as long as the one property that distinguishes messages.
@@ -211,3 +216,7 @@ export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
 /** True if a message is a task, not one that arrived during the work on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>
   isHuman(message) && !SOURCES.some((source) => source === readSource(message));
+
+/** The definition of a tool, about as providers write it for the model. */
+export const toolText = ({ name, description, schema }: StructuredToolInterface): string =>
+  `${name}\n${description}\n${JSON.stringify(isInteropZodSchema(schema) ? orElse(() => toJsonSchema(schema), {}) : schema)}`;

@@ -1,10 +1,9 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
-import { defined } from "../../core/defined.ts";
+import { defined, parsedUrl } from "../../core/unknown.ts";
 import { trimEndOf, variableText } from "../../core/text.ts";
 import { PROVIDERS, buildProfile } from "./profiles/profile.ts";
 import type { ModelEntry, Provider } from "./profiles/schema.ts";
 import { knownWindow } from "./profiles/windows.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
 
 export { PROVIDERS };
 
@@ -134,7 +133,10 @@ function specChoice(wanted: string, env: Environment, models: NamedEntries): Mod
   if (wanted === OFFLINE || wanted === CLIENT)
     return { ok: true, spec: wanted, provider: wanted, name: wanted, why, keys: [] };
   const colon = wanted.indexOf(":");
-  const implied = colon < 0 ? NAME_BEGINNINGS.find(([beginning]) => beginning.test(wanted))?.[1] : undefined;
+  const [implied] =
+    Object.entries(PROVIDERS).find(
+      ([, { nameBeginnings = [] }]) => colon < 0 && nameBeginnings.some((begin) => wanted.startsWith(begin)),
+    ) ?? [];
   const hasGeminiKey =
     implied === "google-vertexai" && keyVariables(providerFacts("google-genai")).some(isSetIn(env));
   const provider = colon < 0 ? (hasGeminiKey ? "google-genai" : implied) : wanted.slice(0, colon);
@@ -308,18 +310,6 @@ export const DEFAULT_MODELS = [
 export const DEFAULT_MODEL = `${DEFAULT_MODELS[0].provider}:${DEFAULT_MODELS[0].model}`;
 
 const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => keyVariables(providerFacts(provider)));
-
-/** Providers by the beginning of a model's name, as `initChatModel` of LangChain reads it. */
-const NAME_BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])[] = [
-  [/^(?:gpt-[345]|o[134])/, "openai"],
-  [/^claude/, "anthropic"],
-  [/^command/, "cohere"],
-  [/^accounts\/fireworks/, "fireworks"],
-  [/^gemini/, "google-vertexai"],
-  [/^amazon\./, "bedrock"],
-  [/^mistral/, "mistralai"],
-  [/^(?:sonar|pplx)/, "perplexity"],
-];
 
 /**
  * A variable's value without surrounding blanks; undefined when it is unset or blank, or holds a placeholder that a

@@ -5,7 +5,7 @@ import type { BaseMessage } from "@langchain/core/messages";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { OwnModel } from "./own-model.ts";

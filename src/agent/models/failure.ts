@@ -2,13 +2,12 @@
  * Classifies a failed model call by the shape of its error, and describes it to a person. No provider's package
  * is loaded for that.
  */
-import { defined } from "../../core/defined.ts";
 import { ConfigurationError, DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
-import { isObject, memberOf, textMemberOf } from "../../core/unknown.ts";
+import { isObject, memberOf, textMemberOf, defined } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { answerHeaders, askedPause } from "./pauses.ts";
-import { type RefusalKind, refusalKind } from "./provider-words.ts";
+import { type RefusalKind, TOLD_COUNTS, refusalKind } from "./provider-words.ts";
 
 /**
  * The run failure for an error of a model call. `code` is a stable failure reason. The message states what happened and
@@ -342,36 +341,10 @@ function providerText(error: unknown, chain: readonly object[]): string {
 const findErrorCode = (chain: readonly object[], pattern: RegExp): string | undefined =>
   chain.map((link) => textField(link, "code") ?? "").find((code) => pattern.test(code));
 
-/**
- * Patterns for the token counts in providers' messages: of the request, of the window, and of the answer if it counts
- * too. Patterns of one list follow each other in the text.
- */
-const TOLD: readonly (readonly RegExp[])[] = [
-  [/(?<![\d,])(?<request>[\d,]+) \+ (?<answer>[\d,]+) > (?<window>[\d,]+)/],
-  [/(?<![\d,])(?<request>[\d,]+) tokens? > (?<window>[\d,]+)/i],
-  [
-    /maximum (?:context|prompt) length is (?<window>[\d,]+)/i,
-    /(?:resulted in|requested|contains) (?<request>[\d,]+)/i,
-  ],
-  // The request, then the window.
-  [
-    /(?<![\w,.-])(?<request>\d[\d,]{3,})/,
-    /exceed|longer than|too (?:large|long)|less than|limit is|only|configured|maximum|window|n_ctx/i,
-    /(?<window>\d[\d,]{3,})/,
-  ],
-  // The window, then the request.
-  [
-    /limit|max(?:imum)?|at most|<=|exceed/i,
-    /(?<window>\d[\d,]{3,})/,
-    /resulted in|requested|request|contains|received|given|count/i,
-    /(?<request>\d[\d,]{3,})/,
-  ],
-];
-
 /** Part of a refused request that would have fitted, if the provider's words reveal it; else undefined. */
 export function fittingPart(error: unknown): number | undefined {
   const { text } = failureFacts(error);
-  const parts = TOLD.map((patterns) => {
+  const parts = TOLD_COUNTS.map((patterns) => {
     const { request = "", window = "", answer = "0" } = inTurn(patterns, text);
     return (tokens(window) - tokens(answer)) / tokens(request);
   });
@@ -381,7 +354,7 @@ export function fittingPart(error: unknown): number | undefined {
 /** The window that the provider's words reveal, in tokens. */
 export function toldWindow(error: unknown): number | undefined {
   const { text } = failureFacts(error);
-  const windows = TOLD.map((patterns) => tokens(inTurn(patterns, text)["window"] ?? ""));
+  const windows = TOLD_COUNTS.map((patterns) => tokens(inTurn(patterns, text)["window"] ?? ""));
   return windows.find((window) => window >= 1024);
 }
 

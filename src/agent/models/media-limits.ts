@@ -1,7 +1,7 @@
 /** Media types that providers accept, and the refusals of others. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { byIdentity } from "../../core/by-identity.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { type MediaLimits, mediaKind } from "../../core/media.ts";
 import { failureFacts } from "./failure.ts";

@@ -55,23 +55,21 @@ export function refusalKind(
 }
 
 /**
+ * Patterns for the token counts in messages of refusals: of the request, of the window, and of the answer if it counts
+ * too. Patterns of one list follow each other in the text.
+ */
+export const TOLD_COUNTS = words.counts.map(({ patterns }) =>
+  patterns.map((pattern) => new RegExp(pattern, "i")),
+);
+
+/**
  * Reasons by which answers end that are whole, cut at a limit, or refused. Any other one means that the answer broke
  * off: `error`, DeepSeek's `insufficient_system_resource`, Zhipu's `network_error`, `abort` of vLLM.
  */
-const ENDS: ReadonlySet<string> = new Set(
-  [
-    "stop length tool_calls function_call content_filter completed incomplete end_turn max_tokens",
-    "stop_sequence tool_use pause_turn refusal guardrail_intervened model_context_window_exceeded",
-    "content_filtered compaction max_output_tokens eos eos_token stop_str stop_token model_length",
-    "complete tool_call load unload sensitive end done finished success unknown other unspecified null",
-    "finish_reason_unspecified safety recitation language blocklist prohibited_content spii",
-    "malformed_function_call unexpected_tool_call too_many_tool_calls image_safety endturn stopsequence",
-    "maxtokens tooluse",
-  ].flatMap((line) => line.split(" ")),
-);
+const ENDS = words.ends.split(" ");
 
 /** True if an answer that ended for this reason is whole, or as whole as it will be. LangChain joins repeated reasons. */
 export function isEnd(reason: string): boolean {
   const said = reason.toLowerCase();
-  return [...ENDS].some((end) => end.repeat(said.length / end.length) === said);
+  return ENDS.some((end) => end.repeat(said.length / end.length) === said);
 }

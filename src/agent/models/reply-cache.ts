@@ -7,7 +7,7 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/json.ts";
 import type { Logger } from "../../core/logger.ts";
-import { toolText } from "../messages/tool-text.ts";
+import { toolText } from "../messages/messages.ts";
 import type { ToolBinding } from "./tool-binder.ts";
 
 /**

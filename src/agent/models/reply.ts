@@ -3,11 +3,10 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import type { BaseMessage, MessageContent } from "@langchain/core/messages";
 import { AIMessage, AIMessageChunk, ToolMessage } from "@langchain/core/messages";
 import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
-import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { looseJson } from "../../core/loose-json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
-import { isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
+import { isRecord, memberOf, parsedJson, defined } from "../../core/unknown.ts";
 import { onlyAlike } from "../../tools/mend-arguments.ts";
 import { isReply, textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";

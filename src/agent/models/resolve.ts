@@ -3,11 +3,10 @@ import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
-import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
-import { longestMatch } from "../../core/longest-match.ts";
-import { recordOf } from "../../core/unknown.ts";
+import { longestMatch } from "../../core/model-names.ts";
+import { recordOf, defined } from "../../core/unknown.ts";
 import type { Connection, ModelChoice, ModelOptions } from "./choose.ts";
 import {
   DEFAULT_MODEL,

@@ -103,9 +103,9 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   const reader = source.getReader();
   const decoder = new TextDecoder();
   const answer = new AnswerLines();
-  const keepAlives = new KeepAlives(idleMs);
   let arrived: Uint8Array = new Uint8Array();
   let waitedMs = 0;
+  let silentMs = 0;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       // However much has arrived, other work gets its turn between two parts of an answer.
@@ -124,7 +124,8 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
         const part = arrived.subarray(0, PART);
         arrived = arrived.subarray(PART);
         const text = decoder.decode(part, { stream: true });
-        keepAlives.note(text, waitedMs);
+        silentMs = silenceAfter(text, silentMs, waitedMs);
+        if (silentMs >= 3 * idleMs) throw new ModelSilentError(silentMs);
         waitedMs = 0;
         answer.read(text);
         controller.enqueue(part);
@@ -137,25 +138,13 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   });
 }
 
-/** Adds up the time in which a stream had signs of life only, up to three times the longest silence. */
-export class KeepAlives {
-  readonly #mostMs: number;
-  #waitedMs = 0;
-
-  constructor(idleMs: number) {
-    this.#mostMs = 3 * idleMs;
-  }
-
-  /** Notes a part of the stream for which the reader waited. @throws ModelSilentError after too many without content. */
-  note(part: string, waitedMs: number): void {
-    this.#waitedMs = isKeepAlive(part) ? this.#waitedMs + waitedMs : 0;
-    if (this.#waitedMs >= this.#mostMs) throw new ModelSilentError(this.#waitedMs);
-  }
+/** The time in which a stream had signs of life only: comments and pings of event streams, and empty lines. */
+export function silenceAfter(part: string, silentMs: number, waitedMs: number): number {
+  const isKeepAlive = part
+    .split(LINE_END)
+    .every((line) => /^(?::|event: ?ping$|data: ?(?:$|\{ ?"type": ?"ping"))|^$/.test(line));
+  return isKeepAlive ? silentMs + waitedMs : 0;
 }
-
-/** True for comments and pings of event streams, and for empty lines. */
-export const isKeepAlive = (part: string): boolean =>
-  part.split(LINE_END).every((line) => /^(?::|event: ?ping$|data: ?(?:$|\{ ?"type": ?"ping"))|^$/.test(line));
 
 const LINE_END = /\r\n|\n|\r/;
 const WHOLE =

@@ -316,11 +316,8 @@ function narrowed(schema: Schema): Schema {
   if (format === "date-time" && type === "string") sent["format"] = format;
   if (type === "array") sent["items"] = narrowed(recordOf(items));
   if (type === "object" && named.length > 0) {
-    Object.assign(
-      sent,
-      { properties: Object.fromEntries(named) },
-      required === undefined ? {} : { required },
-    );
+    sent["properties"] = Object.fromEntries(named);
+    if (required !== undefined) sent["required"] = required;
   }
   const isOpen = type === "object" && named.length === 0;
   sent["type"] = isOpen ? "string" : type;

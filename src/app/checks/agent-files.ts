@@ -1,13 +1,11 @@
 /** Checks the subagents and skills that files of the workspace and of the operator describe. */
-import type { AgentFile, ToolOffer } from "../../agent/build/agent-files.ts";
-import { chooseTools } from "../../agent/build/agent-files.ts";
+import { type AgentFile, type ToolOffer, chooseTools } from "../../agent/build/agent-files.ts";
 import { InstructionReader } from "../../agent/layers/instruction-files.ts";
 import { notingFiles, listRooms, listedSkills, loadSkills } from "../../agent/layers/skill-files.ts";
 import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { LOCAL } from "../../runs/run.ts";
-import { FileTree } from "../file-tree.ts";
-import { type SharedConfig, readAgentFiles } from "../shared-folders.ts";
+import { FileTree, type SharedConfig, readAgentFiles } from "../file-tree.ts";
 import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { namedModels, withAllowedModels } from "../models.ts";
 import { folderProblem } from "../../config/paths.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import type {

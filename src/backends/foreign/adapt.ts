@@ -1,5 +1,5 @@
 import { KeyedLock } from "../../core/concurrency.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
 import type * as port from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";

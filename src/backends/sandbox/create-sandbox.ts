@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { SandboxBackend } from "../executor.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
 import { DAYTONA, type DaytonaOptions, openDaytona } from "./daytona.ts";

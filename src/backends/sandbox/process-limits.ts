@@ -4,6 +4,7 @@ import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { orElse } from "../../core/errors.ts";
+import calls from "./system-calls.json" with { type: "json" };
 
 const PREFIX = "deepagent-";
 
@@ -109,49 +110,18 @@ function removeGroup(folder: string): boolean {
 const readOrEmpty = (file: string): string => orElse(() => fs.readFileSync(file, "utf8"), "");
 
 /**
- * System calls that are refused to commands in the sandbox, with their numbers on x64 and arm64 (`-` for none). The
- * default profiles of container engines refuse the same calls to a process without capabilities. Numbers from 424 on
- * are the same everywhere.
+ * The numbers of system calls that are `refused` to commands in the sandbox, or `special`, by name on a processor. The
+ * table has those of x64 and arm64; numbers from 424 on are the same everywhere. The default profiles of container
+ * engines refuse the same calls to a process without capabilities.
  */
-export const REFUSED_CALLS = `
-  # keys of the kernel, which no namespace divides
-  add_key 248 217, keyctl 250 219, request_key 249 218
-  # parts of the kernel in which holes are found most often
-  bpf 321 280, io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427,
-  perf_event_open 298 241, userfaultfd 323 282, fanotify_init 300 262, lookup_dcookie 212 18
-  # file systems and namespaces
-  mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, unshare 272 97, setns 308 268,
-  open_tree 428 428, move_mount 429 429, fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433,
-  mount_setattr 442 442, open_by_handle_at 304 265, quotactl 179 60, quotactl_fd 443 443, swapon 167 224,
-  swapoff 168 225
-  # other processes
-  kcmp 312 272, pidfd_getfd 438 438, process_madvise 440 440, migrate_pages 256 238, move_pages 279 239,
-  get_mempolicy 239 236, set_mempolicy 238 237, set_mempolicy_home_node 450 450, mbind 237 235
-  # the machine
-  init_module 175 105, finit_module 313 273, delete_module 176 106, create_module 174 -, query_module 178 -,
-  get_kernel_syms 177 -, kexec_load 246 104, kexec_file_load 320 294, reboot 169 142, acct 163 89,
-  syslog 103 116, clock_settime 227 112, settimeofday 164 170, sethostname 170 161, setdomainname 171 162,
-  vhangup 153 58, ioperm 173 -, iopl 172 -, lsm_get_self_attr 459 459, lsm_set_self_attr 460 460,
-  lsm_list_modules 461 461
-  # of old kernels
-  _sysctl 156 -, nfsservctl 180 42, sysfs 139 -, uselib 134 -, ustat 136 -
-`;
-
-/** Calls that are allowed or refused by their arguments, and calls that seem to be missing. */
-export const SPECIAL_CALLS = `
-  clone 56 220, clone3 435 435, openat2 437 437, personality 135 92, socket 41 198, chmod 90 -,
-  fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, creat 85 -, open 2 -, openat 257 56, mknod 133 -,
-  mknodat 259 33
-`;
-
-/** The numbers of calls by name on a processor. */
-export function callNumbers(list: string, processor: "x64" | "arm64"): Map<string, number> {
-  const rows = list.replace(/#.*/g, "").matchAll(/(?<!\w)(\w+) (\d+|-) (\d+|-)/g);
-  const numbers = Array.from(rows, ([, name = "", x64, arm64]): [string, number] => [
-    name,
-    Number(processor === "x64" ? x64 : arm64),
-  ]);
-  return new Map(numbers.filter(([, number]) => !Number.isNaN(number)));
+export function callNumbers(kind: keyof typeof calls, processor: "x64" | "arm64"): Map<string, number> {
+  const rows = Object.values(calls[kind]).flatMap((group) =>
+    Object.entries<readonly (number | null)[]>(group),
+  );
+  const column = processor === "x64" ? 0 : 1;
+  return new Map(
+    rows.flatMap(([name, numbers]) => (numbers[column] == null ? [] : [[name, numbers[column]]])),
+  );
 }
 
 const OPCODES = { load: 0x20, ifEqual: 0x15, ifGreater: 0x25, ifAnyBit: 0x45, return: 0x06 } as const;
@@ -231,11 +201,11 @@ const SPECIAL: Readonly<Record<string, readonly ReturnType<typeof step>[]>> = {
  */
 export function systemCallFilter(processor: string = process.arch): Uint8Array | undefined {
   if (processor !== "x64" && processor !== "arm64") return undefined;
-  const special = [...callNumbers(SPECIAL_CALLS, processor)].flatMap(([name, number]) => {
+  const special = [...callNumbers("special", processor)].flatMap(([name, number]) => {
     const block = SPECIAL[name] ?? [];
     return [step(OPCODES.ifEqual, number, 0, block.length), ...block];
   });
-  const refused = [...callNumbers(REFUSED_CALLS, processor).values()];
+  const refused = [...callNumbers("refused", processor).values()];
   const steps = [
     // The architecture.
     load(4),

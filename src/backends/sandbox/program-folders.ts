@@ -7,6 +7,7 @@ import { isInside, realPath } from "../../core/real-path.ts";
 import { isExecutable, statsAt } from "../../core/stats.ts";
 import type { SandboxMount } from "./environment.ts";
 import { LOCAL_PROGRAMS, SYSTEM_FOLDERS, SYSTEM_PATH, nameMatcher, splitWords } from "./environment.ts";
+import table from "./program-folders.json" with { type: "json" };
 
 function matcher(words: string): (name: string) => boolean {
   const matches = splitWords(words).map(nameMatcher);
@@ -17,24 +18,7 @@ function matcher(words: string): (name: string) => boolean {
  * Names in a package that its programs need. Settings (`etc`, `conf`) and data (`var`, `data`) are not among them, nor
  * is anything unknown; `execute.readOnly` shows more.
  */
-const isPart = matcher(`
-  bin sbin lib lib32 lib64 libexec share include man pyvenv.cfg node_modules dist package.json boot jbr jmods jre legal
-  release releases erts-* pkg src go.env VERSION Cellar Frameworks opt nvvm targets platform *-linux-* *-none-*
-  host locales MEIPreload modules packs plugins resources runtimes sdk sdk-manifests shared WidevineCdm
-  *.so *.so.* *.dylib *.dll *.jar *.node *.wasm *.pak *.asar *.deps.json *.runtimeconfig.json icudtl.dat *snapshot*.bin
-  *.sh *.py *.js *.cjs *.mjs *.pl *.pm *.rb *.lua
-`);
-
-/** Managers whose programs start those of a version: folder below the home folder, variable that names it, needed parts. */
-const MANAGERS: readonly (readonly [folder: string, variable: string, parts: string])[] = [
-  [".asdf", "ASDF_DATA_DIR", "bin lib libexec installs plugins shims asdf.sh"],
-  [".local/share/mise", "MISE_DATA_DIR", "installs plugins shims"],
-  [".nodenv", "NODENV_ROOT", "bin libexec plugins shims version versions"],
-  [".pyenv", "PYENV_ROOT", "bin libexec plugins pyenv.d shims version versions"],
-  [".rbenv", "RBENV_ROOT", "bin libexec plugins shims version versions"],
-  [".rustup", "RUSTUP_HOME", "settings.toml toolchains"],
-  [".volta", "VOLTA_HOME", "bin layout.v* tools"],
-];
+const isPart = matcher(table.parts);
 
 export interface Programs {
   mounts: SandboxMount[];
@@ -48,7 +32,7 @@ export function programFolders(
   workspace: string,
   home: string = homedir(),
 ): Programs {
-  const managers = MANAGERS.map(([folder, variable, parts]) => ({
+  const managers = table.managers.map(({ folder, variable, parts }) => ({
     variable,
     isNeeded: matcher(parts),
     root: realPath(env[variable] ?? join(home, folder)),

@@ -11,7 +11,7 @@ import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from ".
 import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { mimeTypeOf } from "../mime.ts";
 import { validatePath } from "../paths.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { parsedUrl } from "../../core/unknown.ts";
 
 export interface S3Place extends S3BackendOptions {
   /** The beginning of each key. It starts without a slash and ends in one, unless it is empty. */

@@ -13,7 +13,7 @@ import { GOAL_COMMAND, goalOf, taskOf } from "./prompt.ts";
 import type { Editor } from "./people.ts";
 import { MAX_REPLAYED, Session } from "./session.ts";
 import { messageOf } from "./updates.ts";
-import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
+import type { AnyMessage } from "@agentclientprotocol/sdk";
 import { isRecord } from "../../core/unknown.ts";
 
 /** Sessions in one answer. */
@@ -49,7 +49,14 @@ export type OpenedFolder =
 /** Serves until the editor leaves; then nothing is shown any more, and the runs are kept. */
 export async function serveEditor(deps: EditorDeps, stream: acp.Stream): Promise<void> {
   const served = new EditorServer(deps);
-  const connection = served.connect(strictRequests(stream));
+  const connection = served.connect({
+    writable: stream.writable,
+    readable: stream.readable.pipeThrough(
+      new TransformStream<AnyMessage, AnyMessage>({
+        transform: (message, controller) => controller.enqueue(strictRequest(message)),
+      }),
+    ),
+  });
   await connection.closed.catch((error: unknown) => deps.logger.info("acp.closed", { error }));
   served.close();
 }
@@ -258,16 +265,6 @@ const unknownSession = (sessionId: string): acp.RequestError =>
   Object.assign(acp.RequestError.sessionNotFound(sessionId), {
     message: "There is no such session. session/list names those of the folder; session/new begins one.",
   });
-
-/** Wraps a stream, so that its requests have the protocol's form. */
-const strictRequests = ({ readable, writable }: Stream): Stream => ({
-  writable,
-  readable: readable.pipeThrough(
-    new TransformStream<AnyMessage, AnyMessage>({
-      transform: (message, controller) => controller.enqueue(strictRequest(message)),
-    }),
-  ),
-});
 
 function strictRequest(message: AnyMessage): AnyMessage {
   const opens = "method" in message && ["session/new", "session/load"].includes(message.method);

@@ -2,7 +2,7 @@
 import type * as acp from "@agentclientprotocol/sdk";
 import { offeredDecisions, offersOf } from "../../tools/call-request.ts";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
 import { displayBlock } from "../../core/text.ts";
 import type { Approval, OpenQuestion } from "../../runs/run.ts";

@@ -6,7 +6,7 @@ import { orElse } from "../../core/errors.ts";
 import { isInside } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import { fenced } from "../views/quoting.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { parsedUrl } from "../../core/unknown.ts";
 import { z } from "zod";
 import { criteriaProblem } from "../../core/criteria.ts";
 import { displayText } from "../../core/text.ts";

@@ -1,7 +1,7 @@
 /** One conversation of an editor: a thread, whose open run is followed until it ends. */
 import type { PromptResponse, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
 import { GOAL_NOT_USED } from "../views/goal-report.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type OpenQuestion, type Run, type RunView, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";

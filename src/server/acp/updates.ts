@@ -2,7 +2,7 @@
 import type * as acp from "@agentclientprotocol/sdk";
 import { join } from "node:path";
 import { findingText } from "../views/goal-report.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { displayText } from "../../core/text.ts";
 import { type RunEvent, stepOf } from "../../runs/events.ts";
 import type { LiveText } from "../../runs/live-texts.ts";

@@ -9,10 +9,9 @@ import {
   verifyBearerToken,
 } from "@modelcontextprotocol/server";
 import type { OAuthConfig, TokenConfig } from "../../config/sections.ts";
-import { defined } from "../../core/defined.ts";
 import { type Holder, LOCAL, type Principal, SCOPES, type Scope } from "../../runs/run.ts";
-import { requestedNames, scopesOf } from "./scope-names.ts";
 import type { Holds, MadeWith } from "../../runs/shares.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 
 export type AuthFailure =
   | "no_token"
@@ -269,7 +268,20 @@ export const CLOCK_TOLERANCE_SECONDS = 60;
 export function holderOf(config: OAuthClaims, claims: Readonly<Record<string, unknown>>): AuthInfo {
   const { sub, exp, cnf } = claims; // exp: seconds since the epoch
   if (typeof sub !== "string" || sub === "" || cnf !== undefined) throw invalidToken();
-  const scopes = scopesOf(claims, config);
+  const { resource, audience = resource } = config;
+  const texts = (claim: unknown): unknown[] =>
+    typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : [];
+  const granted = new Set(CLAIMS.flatMap((name) => texts(claims[name])));
+  const groups = GROUPS.map((path) => path.reduce<unknown>(memberOf, claims)).flatMap(texts);
+  const configured = configuredNames(config);
+  // Also as names below the audience (`api://app/run`).
+  const scopes = SCOPES.filter((scope) => {
+    const own = [audience, resource].map((place) => `${withoutSlash(place)}/${scope}`);
+    return (
+      [scope, ...own].some((name) => granted.has(name)) ||
+      configured[scope].some((name) => granted.has(name) || groups.includes(name))
+    );
+  });
   if (scopes.length === 0) {
     const message = `The token has none of the scopes ${[...requestedNames(config).values()].join(", ")}`;
     throw new OAuthError(OAuthErrorCode.InsufficientScope, message);
@@ -279,3 +291,34 @@ export function holderOf(config: OAuthClaims, claims: Readonly<Record<string, un
 }
 
 type OAuthClaims = Pick<OAuthConfig, "issuer" | "resource" | "audience" | "scopes">;
+
+/**
+ * Claims with permissions, as text with blanks or as a list: RFC 9068 has `scope`, Okta, Kinde, and Ory a list `scp`,
+ * Microsoft Entra the text `scp` and for clients `roles`, Auth0 and Kinde `permissions`.
+ */
+const CLAIMS = ["scope", "scp", "permissions", "roles"];
+/** Claims with groups and roles, which count under configured names only: Keycloak, Amazon Cognito, Authentik. */
+const GROUPS = [["realm_access", "roles"], ["cognito:groups"], ["groups"]];
+
+type ScopeConfig = Pick<OAuthConfig, "scopes" | "resource" | "audience">;
+
+/** Configured names by scope. A name of a list is that of the scope after its last `/`, `:` or `.`. */
+function configuredNames({ scopes = [] }: ScopeConfig): Readonly<Record<Scope, readonly string[]>> {
+  const names = (scope: Scope): readonly string[] => {
+    if (Array.isArray(scopes)) return scopes.filter((name) => name.split(/[/:.]/).at(-1) === scope);
+    const given = scopes[scope] ?? [];
+    return typeof given === "string" ? [given] : given;
+  };
+  return { run: names("run"), approve: names("approve"), read: names("read") };
+}
+
+/** Returns the names that clients ask an authorization server for: configured ones, or the scopes themselves. */
+export function requestedNames(config: ScopeConfig): ReadonlyMap<Scope, string> {
+  const names = configuredNames(config);
+  return new Map(SCOPES.map((scope) => [scope, names[scope][0] ?? scope]));
+}
+
+const withoutSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
+
+/** An address with and without a slash at its end: providers and people write either. */
+export const bothForms = (address: string): string[] => [withoutSlash(address), `${withoutSlash(address)}/`];

@@ -10,13 +10,12 @@ import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
 import type { OAuthConfig } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import type { TokenVerifier } from "./auth.ts";
+import { type TokenVerifier, bothForms, requestedNames } from "./auth.ts";
 import { CLOCK_TOLERANCE_SECONDS, holderOf, invalidToken, issuerUnavailable } from "./auth.ts";
-import { bothForms, requestedNames } from "./scope-names.ts";
 
 /** Signatures by private keys only: with a shared secret every verifier could also sign. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];

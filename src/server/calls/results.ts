@@ -6,7 +6,7 @@ import {
   inputRequired,
 } from "@modelcontextprotocol/server";
 import { isoTime } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
 import type { RunView } from "../../runs/run.ts";
 import type { ResultForm } from "./known-clients.ts";

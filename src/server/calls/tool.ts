@@ -11,7 +11,7 @@ import { isJSONRPCResponse, isJSONRPCResultResponse } from "@modelcontextprotoco
 import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { wellFormed } from "../../core/text.ts";
 import { MAX_TASK, type Scope, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../../runs/scopes.ts";

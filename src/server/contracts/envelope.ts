@@ -7,8 +7,7 @@ import {
   isJSONRPCRequest,
   isJSONRPCResponse,
 } from "@modelcontextprotocol/server";
-import { defined } from "../../core/defined.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isRecord, defined } from "../../core/unknown.ts";
 
 /** An error about a message. The id is null if the message has none that can be used. */
 export interface ErrorAnswer {

@@ -1,6 +1,6 @@
 /** Asks people for approvals and answers, and reads their responses. */
 import { randomUUID } from "node:crypto";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { GivenAnswer } from "../../runs/ports.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { inputResponse } from "@modelcontextprotocol/server";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { ModelCall, RunView, RunRequest } from "../../runs/run.ts";
 import { contentOf, isFinal, isQuestion } from "../../runs/run.ts";
 import { callDigest } from "../calls/call.ts";

@@ -1,5 +1,5 @@
 import { inputResponse } from "@modelcontextprotocol/server";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { GivenAnswer } from "../../runs/ports.ts";
 import type { RunView, RunRequest } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";

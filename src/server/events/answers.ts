@@ -9,17 +9,30 @@ import {
   challenge,
 } from "../../news/subscriber.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
-import { describeEvents, isForWebhooks } from "./catalogue.ts";
-import { invalid, exhausted, callbackFailed, notFound, unsupported } from "./errors.ts";
-import { type Position, encodePosition, eventsAfter, positionAt, readsFrom } from "./position.ts";
-import type { Asking, Start, Wanted } from "./requests.ts";
+import {
+  type Asking,
+  type Start,
+  type Wanted,
+  invalid,
+  exhausted,
+  callbackFailed,
+  notFound,
+  unsupported,
+  type Position,
+  encodePosition,
+  eventsAfter,
+  positionAt,
+  readsFrom,
+  describeEvents,
+  isForWebhooks,
+} from "./requests.ts";
 import { EventParams, ListParams, PollParams, SubscribeParams, startOf, wantedBy } from "./requests.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Principal } from "../../runs/run.ts";
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../../core/json.ts";
 import { type Clock, isoTime } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { secretProblem } from "../../news/webhook.ts";
 import type { MadeWith } from "../../runs/shares.ts";
 import { madeWith } from "../auth/auth.ts";

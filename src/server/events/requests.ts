@@ -1,12 +1,18 @@
 /** Parameters of the Events extension, as found in requests. */
-import type { ServerContext } from "@modelcontextprotocol/server";
+import { type ServerContext, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { EventType } from "../../runs/news.ts";
+import {
+  type EventType,
+  type News,
+  type OccurrenceQuery,
+  EVENT_TYPES,
+  type NewsType,
+} from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { Arguments, isEventType } from "./catalogue.ts";
-import { invalid, notFound } from "./errors.ts";
-import { type Position, decodePosition, positionAt } from "./position.ts";
+import type { CallbackFailure } from "../../news/subscriber.ts";
+import { createHash } from "node:crypto";
+import { parsedJson } from "../../core/unknown.ts";
 
 export const ListParams = z.looseObject({ cursor: z.string().nullish() });
 
@@ -39,10 +45,11 @@ export interface Wanted {
 
 /** @throws ProtocolError for a type that does not exist, or arguments that it does not take */
 export function wantedBy({ name, arguments: given }: z.output<typeof EventParams>): Wanted {
-  if (!isEventType(name)) throw notFound("event", "events/list has the names of events.");
+  const type = EVENT_TYPES.find((one) => one === name);
+  if (type === undefined) throw notFound("event", "events/list has the names of events.");
   const args = Arguments.safeParse(given ?? {});
   if (!args.success) throw invalid("arguments", "must match the inputSchema of the event");
-  return { type: name, args: args.data };
+  return { type, args: args.data };
 }
 
 export interface Start {
@@ -54,9 +61,144 @@ export interface Start {
 /** The position that a request begins at: its cursor, or now. @throws ProtocolError for a foreign cursor */
 export function startOf({ cursor, maxAgeMs }: z.output<typeof EventParams>, now: number): Start {
   if (cursor === undefined || cursor === null) return { position: positionAt(now), isTruncated: false };
-  const position = decodePosition(cursor);
-  if (position === undefined) throw invalid("cursor", "must be one that this server gave");
+  const { data } = Encoded.safeParse(parsedJson(Buffer.from(cursor, "base64url").toString("utf8")));
+  if (data === undefined) throw invalid("cursor", "must be one that this server gave");
+  const position = { floor: data[0], time: data[1], known: data[2] };
   const oldest = maxAgeMs === undefined || maxAgeMs === null ? 0 : now - maxAgeMs;
   const isTruncated = oldest > Math.max(position.time, position.floor);
   return { position: { ...position, floor: Math.max(position.floor, Math.floor(oldest)) }, isTruncated };
+}
+
+export const notFound = (kind: "event" | "subscription", hint: string): ProtocolError =>
+  new ProtocolError(-32_011, `NotFound: ${hint}`, { kind });
+
+export const exhausted = (limit: string, max: number): ProtocolError =>
+  new ProtocolError(-32_013, `ResourceExhausted: at most ${max} ${limit}`, { limit, max });
+
+export const unsupported = (feature: string, value: string): ProtocolError =>
+  new ProtocolError(-32_014, `Unsupported: ${feature} ${value}`, { feature, value });
+
+export const callbackFailed = (reason: CallbackFailure): ProtocolError =>
+  new ProtocolError(-32_015, "CallbackEndpointError: the address did not repeat the challenge", { reason });
+
+export const invalid = (field: string, problem: string): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, `InvalidParams: ${field} ${problem}`, { field });
+
+/**
+ * Times do not order events completely: one may be stored after another with a later time. A position therefore knows
+ * the events of the time before it, and reads that time again.
+ */
+export interface Position {
+  /** No event before this time counts. */
+  floor: number;
+  /** Time of the newest event sent, or a later time before which nothing more is stored. */
+  time: number;
+  /** Marks of events in `OVERLAP_MS` before `time`. */
+  known: readonly string[];
+}
+
+/** Longest delay from the time of an event until it is stored. */
+const OVERLAP_MS = 60_000;
+/**
+ * Age from which nobody stores an event any more. A position that is older moves up to there, because each look reads
+ * the events of all principals since then.
+ */
+const SETTLED_MS = 10 * OVERLAP_MS;
+/** Most marks of a position. If more events have that time, the oldest may be sent again. */
+const MOST_KNOWN = 300;
+
+const time = z.int().min(0);
+const Encoded = z.tuple([time, time, z.array(z.string().length(8)).max(MOST_KNOWN)]);
+
+export const positionAt = (now: number): Position => ({ floor: now, time: now, known: [] });
+
+export const encodePosition = ({ floor, time, known }: Position): string =>
+  Buffer.from(JSON.stringify([floor, time, known])).toString("base64url");
+
+/** Time from which events are read again for a position. */
+export const readsFrom = ({ floor, time }: Position): number => Math.max(floor, time - OVERLAP_MS);
+
+const eventMark = (id: string): string => createHash("sha256").update(id).digest("base64url").slice(0, 8);
+
+/** The events after a position, oldest first, at most `limit`. `hasMore`: more events follow at once. */
+export async function eventsAfter(
+  news: PrincipalRuns["news"],
+  position: Position,
+  { type, runId, limit, now }: Omit<OccurrenceQuery, "since"> & { now: number },
+): Promise<{ news: News[]; position: Position; hasMore: boolean }> {
+  const { floor, time, known } = position;
+  const most = limit + known.length + 1;
+  const since = readsFrom(position);
+  const found = await news.occurrences({ type, runId, since, limit: most });
+  const marks = new Set(known);
+  const fresh = found.filter(({ id }) => !marks.has(eventMark(id)));
+  const given = fresh.slice(0, limit);
+  const settled = found.length < most && fresh.length === given.length ? now - SETTLED_MS : 0;
+  const newest = Math.max(time, settled, ...given.map((one) => one.time));
+  const later = new Set(fresh.slice(limit));
+  const remembered = found
+    .filter((one) => !later.has(one) && one.time >= newest - OVERLAP_MS)
+    .map(({ id }) => eventMark(id));
+  return {
+    news: given,
+    position: { floor, time: newest, known: remembered.slice(-MOST_KNOWN) },
+    hasMore: fresh.length > given.length,
+  };
+}
+
+const Arguments = z.strictObject({
+  run_id: z.string().min(1).max(200).optional().describe("Only events of this run. Default: all your runs."),
+});
+const text = (description: string) => z.string().describe(description);
+
+const FACTS = {
+  run_id: text("The run; check_deep_agent takes it."),
+  thread_id: text("Its conversation."),
+  name: text("Name of the run, or the beginning of its task."),
+  summary: text("What happened, or what is needed, in a few words."),
+  schedule: text("The schedule that started it.").optional(),
+  url: text("The page of the run, where people log in.").optional(),
+};
+
+const TYPES: Readonly<Record<EventType, { description: string; more?: z.ZodRawShape }>> = {
+  "run.finished": {
+    description: "A run has completed; its answer can be read.",
+    more: { stop_reason: text("Why it ended early: a limit, or `goal_not_met`.").optional() },
+  },
+  "run.failed": { description: "A run has failed.", more: { reason: text("Why, as a stable word.") } },
+  "question.asked": {
+    description: "A run asks a person a question.",
+    more: { question_id: text("The question.") },
+  },
+  "approval.requested": {
+    description: "A run waits for a person's approval of a call.",
+    more: { approval_id: text("The approval."), tool: text("The tool.") },
+  },
+  "budget.reached": {
+    description: "A run ended at one of its limits, with what it has; run.finished comes as well.",
+    more: { stop_reason: text("The limit.") },
+  },
+  "run.progress": { description: "A run ticked off a step, or a subagent started or ended." },
+};
+
+/** Steps come too often for a request each. */
+export const isForWebhooks = (type: EventType): type is NewsType => type !== "run.progress";
+
+/** The catalogue. `hasWebhooks`: the client may subscribe an address. */
+export function describeEvents(hasWebhooks: boolean): object[] {
+  return EVENT_TYPES.map((name) => {
+    const { description, more = {} } = TYPES[name];
+    return {
+      name,
+      description,
+      delivery: ["poll", "push", ...(hasWebhooks && isForWebhooks(name) ? ["webhook"] : [])],
+      inputSchema: toJsonSchema(Arguments),
+      payloadSchema: toJsonSchema(z.object({ ...FACTS, ...more })),
+    };
+  });
+}
+
+function toJsonSchema(schema: z.ZodType): object {
+  const { $schema: _version, ...rest } = z.toJSONSchema(schema, { io: "input" });
+  return rest;
 }

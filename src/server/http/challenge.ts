@@ -6,8 +6,7 @@ import {
   isJSONRPCRequest,
 } from "@modelcontextprotocol/server";
 import { SCOPES, type Scope } from "../../runs/run.ts";
-import { defined } from "../../core/defined.ts";
-import { isObject, memberOf } from "../../core/unknown.ts";
+import { isObject, memberOf, defined } from "../../core/unknown.ts";
 import { requiredScopes } from "../auth/auth.ts";
 import { toolNamed } from "../tools/tools.ts";
 

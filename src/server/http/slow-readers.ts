@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { orElse } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { whenStalled } from "../../core/when-stalled.ts";
+import { whenStalled } from "../../core/concurrency.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
 import type { Counter } from "./operations.ts";
 

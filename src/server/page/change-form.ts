@@ -1,6 +1,6 @@
 /** The form of a proposed change: reads a person's choices, and carries them out. */
 import { recordText } from "../../runs/review-events.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { displayName, oneLine } from "../../core/text.ts";
 import { type ProposedFile, versionsOf } from "../../runs/proposals.ts";
 import { alreadyAnswered } from "../../runs/run.ts";

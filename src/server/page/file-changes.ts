@@ -1,5 +1,5 @@
 /** Reads which runs changed which files, and who approved it, from the journals of the runs. */
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { sumOfCounts } from "../../core/diff.ts";
 import { groupBy } from "../../core/group-by.ts";
 import type { Approval, Run } from "../../runs/run.ts";

@@ -4,8 +4,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
-import { parsedJson } from "../../core/unknown.ts";
+import { parsedJson, defined } from "../../core/unknown.ts";
 
 const FILE = "page.json";
 /** Addresses of the page: of the newest server, then of earlier ones that may still run. */

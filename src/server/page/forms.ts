@@ -1,5 +1,5 @@
 /** The forms of the page: people decide, start, message, cancel and change. */
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { type Run, type Scope, alreadyAnswered, isApproval } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { ANSWERED_LATE } from "../views/request-words.ts";

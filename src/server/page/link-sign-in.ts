@@ -2,15 +2,14 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
-import { html } from "../views/html.ts";
+import { html, type Html } from "../views/html.ts";
 import { LINKED_SHELL, renderNotice } from "../views/room/shell.ts";
 import { LinkProofs } from "./find-page.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { LIFETIME_MS, type PageLink, runPath } from "../contracts/viewer.ts";
-import type { SignIn, SignedIn } from "./sign-in.ts";
+import { LIFETIME_MS, type PageLink, runPath, type PageSession } from "../contracts/viewer.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
 
 /** Codes in links to the page: good once, on the server that made them. The oldest makes room for a new one. */
@@ -126,3 +125,23 @@ export class LinkSignIn implements SignIn {
 const ANOTHER = html`Ask for a new link: <code>deepagent-mcp open</code> in a terminal gives one to all runs,
   and <code>check_deep_agent</code> one to its run.`;
 const NOTHING = renderNotice("Nothing to see here", html`This tab has not opened that. ${ANOTHER}`);
+
+/** Returns the session of a request, or the response that replaces the screen. */
+export type SignedIn = (
+  | { ok: true; session: PageSession }
+  | { ok: false; status: number; page: Html; headers?: Readonly<Record<string, string>> }
+) & {
+  /** Proves to the tab that this server issued its secret. Absent: it did not, or there is only a cookie. */
+  proof?: string | undefined;
+};
+
+export interface SignIn {
+  /** Answers a form of its own, such as that of the log-in; false: it is none. */
+  answer(reply: Reply, url: URL): Promise<boolean>;
+  /** Finds the session of a request. Called again before each update of an open page. */
+  find(request: IncomingMessage, url: URL, runId: string | undefined): Promise<SignedIn>;
+  /** The empty document that every address answers to a browser that opens it. */
+  readonly shell: Html;
+  /** The page for addresses that do not exist or that the session may not see. */
+  readonly nothing: Html;
+}

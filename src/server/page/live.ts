@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
-import { whenStalled } from "../../core/when-stalled.ts";
+import { whenStalled } from "../../core/concurrency.ts";
 import { type Screen, faviconOf, renderScreen, titleOf } from "../views/room/shell.ts";
 import { type Reply, SECURITY_HEADERS } from "./responses.ts";
 import type { Picture } from "./screen-context.ts";

@@ -39,12 +39,12 @@ import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
 import { afterLogin, isCallback, serversScreen } from "./servers.ts";
 import { exportText } from "./updates.ts";
-import type { SignIn } from "./sign-in.ts";
+import type { SignIn } from "./link-sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
 import { callScreen } from "./whole-call.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
+import { parsedUrl } from "../../core/unknown.ts";
 
 export interface PagesOptions extends ScreenFacts {
   runs: () => Promise<RunsByHolder>;
@@ -120,7 +120,8 @@ export class Pages {
     if ((request.headers["sec-fetch-site"] ?? "same-origin") !== "same-origin")
       return reply.text(403, "text/plain", "Forbidden");
     if (await signIn.answer(reply, url)) return;
-    const [, run = "", action = ""] = RUN_ADDRESS.exec(url.pathname) ?? [];
+    const [, run = "", action = ""] =
+      /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]+)?$/.exec(url.pathname) ?? [];
     const runId = run === "" ? undefined : (decodeOnce(run) ?? "");
     const found = await signIn.find(request, url, runId);
     if (found.proof !== undefined) reply.prove(found.proof);
@@ -320,8 +321,6 @@ async function otherCount(context: ScreenContext, waiting: number, signal: Abort
   do await pause(LOOK_MS, signal).catch(() => undefined);
   while (!signal.aborted && (await waitingFor(context)) === waiting);
 }
-
-const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]+)?$/;
 
 /** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>

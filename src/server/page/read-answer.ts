@@ -1,8 +1,7 @@
 /** Reads the form of a request. */
 import { type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
-import { defined } from "../../core/defined.ts";
 import { canonicalJson } from "../../core/json.ts";
-import { isRecord, parsedJson } from "../../core/unknown.ts";
+import { isRecord, parsedJson, defined } from "../../core/unknown.ts";
 import { type Approval, type OpenQuestion, type RunRequest, isApproval } from "../../runs/run.ts";
 import { fieldProblem, fieldsOf } from "../../tools/check-answer.ts";
 import type { Field, PersonAnswer } from "../../tools/request.ts";

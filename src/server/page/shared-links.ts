@@ -7,7 +7,7 @@ import { renderNotice } from "../views/room/shell.ts";
 import { isSame } from "./find-page.ts";
 import { type Reply, readForm } from "./responses.ts";
 import { type PageSession, runPath } from "../contracts/viewer.ts";
-import type { SignIn, SignedIn } from "./sign-in.ts";
+import type { SignIn, SignedIn } from "./link-sign-in.ts";
 import { secretOf } from "./tab-secrets.ts";
 
 export interface SharedLinksOptions {

@@ -1,5 +1,5 @@
 /** Reads a person's choices for a new run. */
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { type RunChoices, type RunLimits, loweredLimits } from "../../runs/choices.ts";
 import type { Run } from "../../runs/run.ts";
 import type { Readiness } from "../../runs/service.ts";

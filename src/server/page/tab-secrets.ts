@@ -7,7 +7,7 @@ import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { SCOPES, type Scope } from "../../runs/run.ts";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { isSame } from "./find-page.ts";
 import { LIFETIME_MS, type PageGrant, type PageSession } from "../contracts/viewer.ts";
 

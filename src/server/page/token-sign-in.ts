@@ -5,7 +5,7 @@ import { EncryptJWT, errors, jwtDecrypt } from "jose";
 import { z } from "zod";
 import { SCOPES } from "../../runs/run.ts";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined, parsedUrl } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type AuthFailure, type Checked, type Tokens, madeWith, principalOf } from "../auth/auth.ts";
 import { allows } from "../../runs/scopes.ts";
@@ -13,9 +13,8 @@ import { renderLogIn } from "../views/room/log-in.ts";
 import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
 import { LIFETIME_MS } from "../contracts/viewer.ts";
-import type { SignIn, SignedIn } from "./sign-in.ts";
+import type { SignIn, SignedIn } from "./link-sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */

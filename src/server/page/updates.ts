@@ -1,10 +1,9 @@
 /** Renders a run outside the page: for the app, and as a file. */
 import { type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { html } from "../views/html.ts";
+import { html, SPRITE } from "../views/html.ts";
 import { runDocument } from "../views/run-document.ts";
 import { transcriptOf } from "../views/transcript.ts";
-import { SPRITE } from "../views/room/icons.ts";
 import { renderAnswer } from "../views/room/answer.ts";
 import { renderRequests, requestsIn } from "../views/room/review.ts";
 import { renderRunHead } from "../views/room/run-head.ts";

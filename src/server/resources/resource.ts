@@ -12,8 +12,7 @@ import type { ConnectionDeps } from "../contracts/deps.ts";
 import { failureText } from "../contracts/failures.ts";
 import { type Revision, cacheFor } from "../contracts/revisions.ts";
 import { decodeOnce } from "../contracts/uris.ts";
-import { defined } from "../../core/defined.ts";
-import { parsedJson } from "../../core/unknown.ts";
+import { parsedJson, defined } from "../../core/unknown.ts";
 
 /** Dependencies of one server instance's resources. */
 export interface ResourceScope extends Pick<ConnectionDeps, "runs" | "changes" | "logger"> {

@@ -1,6 +1,6 @@
 /** Runs as resources: each with its views, and the list of runs. */
 import { ResourceNotFoundError } from "@modelcontextprotocol/server";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { oneLine } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type RunView, isFinal } from "../../runs/run.ts";

@@ -1,11 +1,10 @@
 /** The Skills extension: the catalog of skills, and the resources that show them. */
-import type { McpServer, Resource } from "@modelcontextprotocol/server";
-import { ResourceNotFoundError } from "@modelcontextprotocol/server";
+import { type McpServer, type Resource, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { Skill } from "@modelcontextprotocol/server/ext/skills";
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
 import { cacheFor } from "../contracts/revisions.ts";

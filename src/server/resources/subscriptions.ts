@@ -1,5 +1,4 @@
-import type { McpServer } from "@modelcontextprotocol/server";
-import { ResourceNotFoundError } from "@modelcontextprotocol/server";
+import { type McpServer, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import { type ResourceScope, guarded, invalidParams } from "./resource.ts";
 import { runIdOf } from "../contracts/uris.ts";
 

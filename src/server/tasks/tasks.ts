@@ -5,7 +5,7 @@ import { ProtocolError, ProtocolErrorCode, inputResponse } from "@modelcontextpr
 import { z } from "zod";
 import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { type ModelCall, type RunView, type RunRequest, isFinal, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";

@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { z } from "zod";
 import { wellFormed } from "../../core/text.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";

@@ -2,8 +2,7 @@
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import type { Config } from "../../config/schema.ts";
-import { defined } from "../../core/defined.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { memberOf, defined } from "../../core/unknown.ts";
 import { alreadyAnswered, isQuestion } from "../../runs/run.ts";
 import type { Decision } from "../../tools/request.ts";
 import type { ContentBlock } from "../../tools/tool.ts";

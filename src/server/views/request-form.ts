@@ -1,9 +1,8 @@
 /** Shows a request to a person, as text and as the fields of a form, and reads the answer. */
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { defined } from "../../core/defined.ts";
 import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.ts";
-import { parsedJson } from "../../core/unknown.ts";
+import { parsedJson, defined, parsedUrl } from "../../core/unknown.ts";
 import type { Approval, OpenQuestion, RunRequest } from "../../runs/run.ts";
 import { callFields, isAsItStands, offeredDecisions, offersOf, ruleName } from "../../tools/call-request.ts";
 import { checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
@@ -18,7 +17,6 @@ import type {
 import { asText, indented } from "./quoting.ts";
 import { askedBy, deadlineText, heldBackText, whoAsks } from "./request-words.ts";
 import { shownCall } from "./shown-call.ts";
-import { parsedUrl } from "../../core/parsed-url.ts";
 
 /** `shown`: dialogs of clients do not scroll far. `same`: longer than any path with the words around it. */
 const MAX = { shown: 6000, title: 200, description: 500, problem: 300, same: 5000 };

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Run } from "../../runs/run.ts";
 import { isoTime } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { asText } from "./quoting.ts";
 import { RunReport, line } from "./run-report.ts";

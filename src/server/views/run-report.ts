@@ -3,7 +3,7 @@ import { offeredDecisions } from "../../tools/call-request.ts";
 import { dollars, totalCost } from "./cost-words.ts";
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import {
   beginningOf,
   cutMiddle,

@@ -1,12 +1,15 @@
 /** Checkpoints and writes of tasks on their way into a database and out of it. */
 import { isDeepStrictEqual } from "node:util";
-import type {
-  Checkpoint,
-  CheckpointPendingWrite,
-  CheckpointTuple,
-  SerializerProtocol,
+import {
+  type Checkpoint,
+  type CheckpointPendingWrite,
+  type CheckpointTuple,
+  type SerializerProtocol,
+  TASKS,
+  WRITES_IDX_MAP,
+  maxChannelVersion,
+  type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
-import { TASKS, WRITES_IDX_MAP, maxChannelVersion } from "@langchain/langgraph-checkpoint";
 import { mapAtMost } from "../../core/concurrency.ts";
 import type { GraphAddress } from "./address.ts";
 
@@ -126,3 +129,24 @@ export class TaskResults {
 
 const resultKey = (namespace: string, checkpoint = ""): string =>
   `${namespace.length}:${namespace}${checkpoint}`;
+
+/** Channel of writes that count only until the next checkpoint: the calls of a program that has not ended. */
+export const PASSING = "__deepagent_program";
+
+/** Knows which checkpoints have such writes, so that those can be deleted when the next checkpoint is stored. */
+export class PassingWrites {
+  readonly #places = new Set<string>();
+
+  /** `writes`: to a checkpoint, with or without their tasks. */
+  note(graph: GraphAddress, checkpoint: string, writes: readonly (readonly unknown[] | PendingWrite)[]) {
+    if (writes.some((write) => write.includes(PASSING))) this.#places.add(checkpointKey(graph, checkpoint));
+  }
+
+  /** True once for a checkpoint that has such writes. */
+  take(graph: GraphAddress, checkpoint: string | undefined): checkpoint is string {
+    return checkpoint !== undefined && this.#places.delete(checkpointKey(graph, checkpoint));
+  }
+}
+
+const checkpointKey = ({ thread, namespace }: GraphAddress, checkpoint: string): string =>
+  JSON.stringify([thread, namespace, checkpoint]);

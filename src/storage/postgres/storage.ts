@@ -3,16 +3,16 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { storedRuns } from "../sql/repository.ts";
 import type { AgentStorage, SharedStorage } from "../storage.ts";
-import { type Access, NOW, postgresEngine, query, translated } from "./engine.ts";
+import { type Access, NOW, postgresEngine, query, translated, sendable } from "./engine.ts";
 import { type ObjectPlace, LargeObjects, assertPlace, sweepObjects } from "./checkpoints/objects.ts";
 import { assertWritable, prune, storedBytes } from "./housekeeping.ts";
 import { ChangeNews } from "./news.ts";
 import { type PostgresOptions, openPool } from "./pool.ts";
-import { rateStore } from "./rates.ts";
 import { sessionStore } from "./sessions.ts";
 import { isNewer } from "./schema.ts";
 import { serverList } from "./servers.ts";
 import { secret, streamStore } from "./streams.ts";
+import type { RateStore } from "../../runs/server-ports.ts";
 
 /** Interval at which a server asks Postgres for the time and for the version of the tables, in ms. */
 const ASK_MS = 10_000;
@@ -123,3 +123,22 @@ async function sharedFacts(access: Access, logger: Logger) {
     close: () => clearInterval(timer),
   };
 }
+
+const rateStore = (access: Access): RateStore => ({
+  spend: async (spent, perMinute) => {
+    const values = { keys: [...spent.keys()].map(sendable), counts: [...spent.values()], perMinute };
+    // Rows are locked in the order of their keys. What several servers allowed at once is owed, for a minute at most.
+    const sql = `
+INSERT INTO rate_buckets AS bucket (key, tokens, filled)
+SELECT key, @perMinute::float8 - sum(count), ${NOW}
+FROM unnest(@keys::text[], @counts::float8[]) AS spent(key, count) GROUP BY key ORDER BY key
+ON CONFLICT (key) DO UPDATE SET filled = excluded.filled, tokens = greatest(-@perMinute::float8, excluded.tokens
+  + least(0, bucket.tokens - @perMinute::float8
+    + greatest(0, excluded.filled - bucket.filled) * @perMinute::float8 / 60000))
+RETURNING key, tokens`;
+    const left = await query<{ key: string; tokens: number }>(access, sql, values);
+    // After two minutes every bucket is full, which is as good as none.
+    await query(access, `DELETE FROM rate_buckets WHERE filled < ${NOW} - 120000`);
+    return new Map(left.map(({ key, tokens }) => [key, tokens]));
+  },
+});

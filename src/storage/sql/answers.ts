@@ -1,8 +1,7 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
 import { answeredEntry } from "../../runs/asked-events.ts";
 import type { RunRepository } from "../../runs/ports.ts";
-import type { Principal, RunRequest } from "../../runs/run.ts";
-import { DEADLINE, isFinal } from "../../runs/run.ts";
+import { type Principal, type RunRequest, DEADLINE, isFinal } from "../../runs/run.ts";
 import type { Decision, PersonAnswer } from "../../tools/request.ts";
 import * as grants from "./grants.ts";
 import * as journal from "./journal.ts";

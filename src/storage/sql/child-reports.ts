@@ -3,7 +3,7 @@ import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
 import * as requests from "./requests.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { entryOf } from "../../runs/events.ts";
 import { makeRunnable } from "./leases.ts";
 import { type RunRow, toRun } from "./rows.ts";

@@ -11,7 +11,7 @@ import type {
 } from "../../agent/agent.ts";
 import { byIdentity } from "../../core/by-identity.ts";
 import type { Clock } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
 import { oneLine } from "../../core/text.ts";
 import { childId, wake } from "./child-reports.ts";

@@ -1,6 +1,6 @@
 /** The journals of runs. */
 import { byIdentity } from "../../core/by-identity.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
 import type { JournalEntry, RunEvent } from "../../runs/events.ts";
 import { type Lease, LeaseLostError, type RunQueries } from "../../runs/ports.ts";

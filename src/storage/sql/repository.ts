@@ -233,19 +233,6 @@ async function withPlaces(engine: Engine, found: RunSummary[]): Promise<RunSumma
   });
 }
 
-async function summaries(
-  engine: Engine,
-  index: RunIndex | undefined,
-  [principal, { text, ...filter }, page]: Parameters<RunQueries["summaries"]>,
-): Promise<RunSummary[]> {
-  const own = engine.of(principal);
-  const found =
-    text === undefined
-      ? await own.read(() => runs.summaries(principal, filter, page))
-      : await search(own, index, { principal, filter: { ...filter, text }, ...page });
-  return withPlaces(engine, found);
-}
-
 function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
   const views = new requests.RequestViews();
   const read = <T>(principal: Principal, steps: () => Steps<T>) => engine.of(principal).read(steps);
@@ -262,7 +249,14 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
       countPending: requests.countPendingOf,
       modelReply: models.replyFor,
     }),
-    summaries: (...args) => summaries(engine, index, args),
+    summaries: async (principal, { text, ...filter }, page) => {
+      const own = engine.of(principal);
+      const found =
+        text === undefined
+          ? await own.read(() => runs.summaries(principal, filter, page))
+          : await search(own, index, { principal, filter: { ...filter, text }, ...page });
+      return withPlaces(engine, found);
+    },
     journal: (principal, runId, after, limit) =>
       read(principal, function* () {
         const run = yield* runs.head(principal, runId);

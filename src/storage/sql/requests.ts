@@ -1,6 +1,6 @@
 /** Requests of runs to people. */
 import type { QuestionReply } from "../../agent/agent.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { fromJson, toJson } from "../../core/json.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { answeredEntry } from "../../runs/asked-events.ts";
@@ -10,8 +10,7 @@ import type { Answer, Decision } from "../../tools/request.ts";
 import { columnValues } from "./columns.ts";
 import * as journal from "./journal.ts";
 import { ASKED, type Asker, CALL, IS_OF_PRINCIPAL, type RequestRow, toRequest } from "./rows.ts";
-import type { Statement, Steps, StepsFor } from "./steps.ts";
-import { all, change, count, first, insert } from "./steps.ts";
+import { type Statement, type Steps, type StepsFor, all, change, count, first, insert } from "./steps.ts";
 
 /** Answers by interrupt, ready to resume with. */
 export type Answers = Record<string, QuestionReply>;

@@ -23,7 +23,7 @@ import type {
 } from "../../tools/request.ts";
 import type { RuledRequest } from "../../rules/call.ts";
 import type { Todo } from "../../tools/tool.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 import { type Columns, readFields } from "./columns.ts";
 

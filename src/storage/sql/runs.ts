@@ -2,7 +2,7 @@
 import { copySources } from "./rules.ts";
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { messageEntry } from "../../runs/events.ts";
 import type { RunQueries, RunRepository, StartRequest } from "../../runs/ports.ts";

@@ -1,5 +1,5 @@
 /** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { canonicalJson, toJson } from "../../core/json.ts";
 import type { ScheduleRepository } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";

@@ -1,6 +1,6 @@
 /** Links with which others look at a run. */
 import type { Access, ShareRows, SharedRun } from "../../runs/shares.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import type { Principal } from "../../runs/run.ts";
 import { type Columns, readFields, columnValues } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";

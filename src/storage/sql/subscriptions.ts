@@ -2,14 +2,13 @@
 import type { RunEvent } from "../../runs/events.ts";
 import type { EventType, News, NewsRepository, NewsType, Subscription } from "../../runs/news.ts";
 import { NEWS_TYPES, targetOf } from "../../runs/news.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
 import { isLimit } from "../../runs/run.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";
-import type { Steps, StepsFor } from "./steps.ts";
-import { all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
+import { type Steps, type StepsFor, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
 
 const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at, created_at, credential";
 

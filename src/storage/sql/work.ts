@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { AgentPath, PendingInterrupt, SamplingReply } from "../../agent/agent.ts";
 import { shortTime } from "../../core/clock.ts";
-import { defined } from "../../core/defined.ts";
+import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
 import { answeredEntry, callRequests, questionRequest, requestedEntry } from "../../runs/asked-events.ts";
 import { answerExcerpt } from "../../runs/events.ts";

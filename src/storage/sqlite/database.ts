@@ -200,7 +200,15 @@ function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Da
   // An absolute path also keeps SQLite from reading the name as a `file:` URI.
   const path = file === MEMORY ? MEMORY : resolve(file);
   const name = databaseName(path);
-  if (path !== MEMORY) prepareFile(path, name);
+  if (path !== MEMORY) {
+    const folder = dirname(path);
+    try {
+      createDirectory(folder);
+      createPrivate(path);
+    } catch (thrown) {
+      throw directoryError(name, thrown, realPath(folder) !== folder);
+    }
+  }
   let database: Database | undefined;
   try {
     const hasLog = logBytes(path) > 0;
@@ -250,16 +258,6 @@ export const pragmaNumber = (database: Database, pragma: string): number =>
   Number(database.pragma(pragma, { simple: true }));
 
 const logBytes = (path: string): number => statsAt(`${path}-wal`)?.size ?? 0;
-
-function prepareFile(path: string, name: string): void {
-  try {
-    createDirectory(dirname(path));
-    createPrivate(path);
-  } catch (thrown) {
-    const folder = dirname(path);
-    throw directoryError(name, thrown, realPath(folder) !== folder);
-  }
-}
 
 /** Creates missing directories one by one: in `/proc` `recursive` of Node 20 never returns. */
 function createDirectory(path: string): void {

@@ -4,10 +4,10 @@ import { systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import type { Storage } from "../storage.ts";
-import { CHECKPOINT_MIGRATIONS } from "./checkpoints/migrations.ts";
+import { CHECKPOINT_MIGRATIONS } from "./checkpoints/schema.ts";
 import { GroupCommit, writeLogInThread } from "./commit.ts";
 import { type Database, type DatabaseOptions, openDatabaseInTurns } from "./database.ts";
-import { STORE_MIGRATIONS } from "./memories/schema.ts";
+import { STORE_MIGRATIONS } from "./memories/database.ts";
 import { migrate, schemaVersion } from "./migrations.ts";
 import { sqliteRuns } from "./runs/repository.ts";
 

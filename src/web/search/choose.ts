@@ -2,7 +2,7 @@
 import { variableText, oneLine } from "../../core/text.ts";
 import type { SearchOptions, SearchProvider } from "./options.ts";
 import { KEYED_SERVICES, keyedSearch, searxng } from "./providers.ts";
-import { type SearchPages, resultList, tidyPages } from "./results.ts";
+import { type SearchPages, resultList, tidyPages } from "./ask.ts";
 import { ProgramFailure, runProgram } from "../../core/child-process.ts";
 import { parsedJson } from "../../core/unknown.ts";
 import { WebProblem } from "../request.ts";

@@ -1,7 +1,13 @@
 /** Search services, each in its own form of requests and answers. */
 import { trimEndOf } from "../../core/text.ts";
-import { type ServiceRequest, askService } from "./ask.ts";
-import { type FieldNames, type SearchPages, resultList, tidyPages } from "./results.ts";
+import {
+  type ServiceRequest,
+  askService,
+  type FieldNames,
+  type SearchPages,
+  resultList,
+  tidyPages,
+} from "./ask.ts";
 
 interface KeyedService {
   title: string;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { guardedFetch } from "../../../src/agent/models/stream-guard.ts";
 
@@ -42,4 +43,17 @@ test("an event that never ends is refused once it is too long", async () => {
   const response = await fetch("http://provider.test");
   await expect(response.text()).rejects.toThrow("an event of more than 2 MB");
   expect(sent).toBeLessThan(3_000_000);
+});
+
+test("an answer with signs of life only ends", async () => {
+  const endless = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await delay(2);
+      controller.enqueue(new TextEncoder().encode(": alive\n\n"));
+    },
+  });
+  const headers = { "content-type": "text/event-stream" };
+  const fetch = guardedFetch(100, () => Promise.resolve(new Response(endless, { headers })));
+  const response = await fetch("http://provider.test");
+  await expect(response.text()).rejects.toThrow("nothing arrived");
 });

@@ -21,12 +21,7 @@ import {
   openBubblewrap,
   probeBubblewrap,
 } from "../../../src/backends/sandbox/bubblewrap.ts";
-import {
-  cgroupParent,
-  callNumbers,
-  REFUSED_CALLS,
-  SPECIAL_CALLS,
-} from "../../../src/backends/sandbox/process-limits.ts";
+import { cgroupParent, callNumbers } from "../../../src/backends/sandbox/process-limits.ts";
 import { unattended } from "../../../src/backends/sandbox/environment.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
@@ -180,7 +175,8 @@ describe("BubblewrapBackend", { tags: "bwrap" }, () => {
 
   it.skipIf(spawnSync("perl", ["-e", "1"]).status !== 0)("makes no refused call (needs perl)", async () => {
     const sandbox = await open();
-    const numbers = callNumbers(REFUSED_CALLS + SPECIAL_CALLS, process.arch === "arm64" ? "arm64" : "x64");
+    const processor = process.arch === "arm64" ? "arm64" : "x64";
+    const numbers = new Map([...callNumbers("refused", processor), ...callNumbers("special", processor)]);
     const errorOf = async (name: string, ...args: number[]): Promise<string> => {
       const call = [numbers.get(name), ...args, 0, 0, 0].join(", ");
       return (await sandbox.execute(`perl -MPOSIX -e '$! = 0; syscall(${call}); print $! + 0'`)).output;

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { folderMark } from "../../../src/app/folder-mark.ts";
+import { folderMark } from "../../../src/app/settings.ts";
 
 let root: string;
 let folder: string;

@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { gunzipSync, gzipSync } from "node:zlib";
 import pg from "pg";
-import { folderMark } from "../../../src/app/folder-mark.ts";
+import { folderMark } from "../../../src/app/settings.ts";
 import type { Home } from "../../support/harness.ts";
 import type { PostgresServer } from "../../support/postgres-server.ts";
 import { committed } from "./folder.ts";

@@ -1,6 +1,6 @@
 import { isQuestion, isApproval } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
-import { defined } from "../../../src/core/defined.ts";
+import { defined } from "../../../src/core/unknown.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import {
   FAST,

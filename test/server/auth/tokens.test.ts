@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigSchema } from "../../../src/config/schema.ts";
-import { defined } from "../../../src/core/defined.ts";
+import { defined } from "../../../src/core/unknown.ts";
 import { tokenVerifier, authInfoOf, ownerOf, principalOf } from "../../../src/server/auth/auth.ts";
 import { bearer, INITIALIZE, send } from "../../support/clients-raw.ts";
 import { serve as serveFixture } from "../http/support.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { eventsAfter, positionAt } from "../../../src/server/events/position.ts";
+import { eventsAfter, positionAt } from "../../../src/server/events/requests.ts";
 import { databaseFile, mine, openServer, reach, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 

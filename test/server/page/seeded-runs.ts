@@ -2,7 +2,7 @@
 import { callRequests } from "../../../src/runs/asked-events.ts";
 import type { AgentPath, HitlRequest } from "../../../src/agent/agent.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import { defined } from "../../../src/core/defined.ts";
+import { defined } from "../../../src/core/unknown.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { entryOf } from "../../../src/runs/events.ts";
 import type { Lease, RunRepository } from "../../../src/runs/ports.ts";

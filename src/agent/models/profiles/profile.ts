@@ -1,10 +1,9 @@
 /** The table of providers and model families, and the profile of one model. */
-import { defined } from "../../../core/defined.ts";
+import { defined, parsedUrl } from "../../../core/unknown.ts";
 import { findModel } from "../../../core/model-names.ts";
 import limits from "./limits.json" with { type: "json" };
 import table from "./profiles.json" with { type: "json" };
 import type { Family, Provider, RequestRules } from "./schema.ts";
-import { parsedUrl } from "../../../core/parsed-url.ts";
 
 // `profile.test.ts` checks the file against the schema.
 export const PROVIDERS = table.providers as Readonly<Record<string, Provider>>;

@@ -71,6 +71,8 @@ const providerSchema = z.strictObject({
   keyless: z.enum(["always", "elsewhere"]).optional(),
   /** Variables that name its model. */
   modelVariables: names.optional(),
+  /** Beginnings of model names that imply it, as `initChatModel` of LangChain reads them. */
+  nameBeginnings: names.optional(),
   headers: z.record(text, text).optional(),
   /** Variable with more headers, a line each as `Name: value`. */
   headersVariable: text.optional(),

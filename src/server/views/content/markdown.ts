@@ -1,7 +1,7 @@
 /** Reads Markdown for the page, whose script renders it in the browser, and for the terminal. Runs in both. */
 import MarkdownIt, { type Token } from "markdown-it";
 import { displayText, headOf } from "../../../core/text.ts";
-import { parsedUrl } from "../../../core/parsed-url.ts";
+import { parsedUrl } from "../../../core/unknown.ts";
 
 const markdown = new MarkdownIt({ html: false, linkify: true });
 // A picture would be fetched from elsewhere, so it stays a link behind its mark.

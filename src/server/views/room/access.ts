@@ -3,12 +3,11 @@ import { displayText, oneLine } from "../../../core/text.ts";
 import type { Access } from "../../../runs/shares.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, accessPath, mayRun, runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { mainOf } from "./pieces.ts";
 import { openedText } from "./share.ts";
-import { parsedUrl } from "../../../core/parsed-url.ts";
+import { parsedUrl } from "../../../core/unknown.ts";
 
 export function renderAccess(session: PageSession, all: readonly Access[]): Html {
   const rows = all.map((one) => row(one, mayRun(session)));

@@ -10,7 +10,7 @@ import { agentTypes, deadlineText, heldBackText } from "../request-words.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
-import { icon } from "./icons.ts";
+import { icon } from "../html.ts";
 import { type ShownCall, shownCall } from "../shown-call.ts";
 import { choiceInput, diffLooks, labelled, shownPath, terms } from "./pieces.ts";
 import { type CardParts, type Complaint, type RequestLook, fold, onlyLooks, requestForm } from "./request.ts";

@@ -3,10 +3,9 @@ import { oneLine } from "../../../core/text.ts";
 import { askedCall, objectText } from "../../../runs/asked-words.ts";
 import type { RunRequest } from "../../../runs/run.ts";
 import { runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, type IconName, icon } from "../html.ts";
 import { approvalCard, callHeadline } from "./approval.ts";
 import { timeOf } from "./figures.ts";
-import { type IconName, icon } from "./icons.ts";
 import { questionCard, questionLine } from "./question.ts";
 import { type Request, type RequestLook, anchorOf, who } from "./request.ts";
 

@@ -5,9 +5,8 @@ import { type Approval, BY_RULE, agentName, nameOf, type Run } from "../../../ru
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type Viewer, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import { dayAndTime, timeOf } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { diffLooks } from "./pieces.ts";
 import { keyOf } from "./timeline.ts";
 

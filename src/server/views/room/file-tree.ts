@@ -3,8 +3,7 @@ import type { FileInfo } from "../../../backends/backend.ts";
 import { groupBy } from "../../../core/group-by.ts";
 import { displayText } from "../../../core/text.ts";
 import { filePath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
-import { icon } from "./icons.ts";
+import { type Html, html, icon } from "../html.ts";
 import { current, searchField } from "./pieces.ts";
 
 /** Folder in which a person may change and delete files. */

@@ -5,11 +5,10 @@ import type { GrepMatch, ReadResult } from "../../../backends/backend.ts";
 import type { MemorySearch } from "../../../runs/service.ts";
 import { type PageSession, filePath, filesPath, mayRun } from "../../contracts/viewer.ts";
 import { languageOf, markdownText } from "../content/texts.ts";
-import { type Html, html, textArea } from "../html.ts";
+import { type Html, html, textArea, icon } from "../html.ts";
 import { type ShownChange, changeFacts, renderChanges } from "./changes.ts";
 import { grouped } from "./figures.ts";
 import { type FileTree, MEMORIES, folderOf, nameOf, renderTree } from "./file-tree.ts";
-import { icon } from "./icons.ts";
 import { choice, copyButton, diffLooks, mainOf, marked } from "./pieces.ts";
 
 export interface FilesScreen {

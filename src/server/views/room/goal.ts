@@ -4,8 +4,7 @@ import { capital, oneLine } from "../../../core/text.ts";
 import { VERDICT_WORDS } from "../../../core/criteria.ts";
 import { type CriterionFinding, type GoalView } from "../../../runs/goal.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
-import { type Html, html } from "../html.ts";
-import { type IconName, type Tone, icon } from "./icons.ts";
+import { type Html, html, type IconName, type Tone, icon } from "../html.ts";
 
 /** Characters that a person reads of a criterion and of a finding. */
 const MAX = 1000;

@@ -1,6 +1,6 @@
 /** The first screen: requests to the person, a task to start, and all runs. */
 import { isoTime, timeZone } from "../../../core/clock.ts";
-import { defined } from "../../../core/defined.ts";
+import { defined } from "../../../core/unknown.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import {
   type PendingRequest,
@@ -12,9 +12,8 @@ import {
 } from "../../../runs/run.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { CAUSES } from "./outcome.ts";
 import { type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";

@@ -2,10 +2,9 @@
 import { oneLine } from "../../../core/text.ts";
 import { type RunView, endedEarly, type Run } from "../../../runs/run.ts";
 import { type Viewer, mayRun, runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import causes from "./causes.json" with { type: "json" };
 import { timeOf } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { counted, standingOf } from "./states.ts";
 
 const MAX = { text: 600, said: 4000 };

@@ -1,9 +1,8 @@
 /** Pieces that several screens are made of. */
 import type { Viewer } from "../../contracts/viewer.ts";
 import { displayName, displayText, tailOf } from "../../../core/text.ts";
-import { type Html, html, textArea } from "../html.ts";
+import { type Html, html, textArea, icon } from "../html.ts";
 import { money } from "./figures.ts";
-import { icon } from "./icons.ts";
 
 /** The main part of a screen. In the app it is one part of its host's page. */
 export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>

@@ -5,9 +5,8 @@ import type { AgentPath } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import type { DiffCounts } from "../../../core/diff.ts";
 import { runPath } from "../../contracts/viewer.ts";
-import { type Html, html, textArea } from "../html.ts";
+import { type Html, html, textArea, type IconName, icon } from "../html.ts";
 import { grouped } from "./figures.ts";
-import { type IconName, icon } from "./icons.ts";
 import { choiceInput, copyButton, labelled, shownPath } from "./pieces.ts";
 import { who } from "./request.ts";
 

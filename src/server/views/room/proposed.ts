@@ -4,9 +4,8 @@ import { type ProposedChange, type ReviewRecord, hasConflict } from "../../../ru
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
 import { changeText } from "../../../tools/review.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
-import { type Html, html, textArea } from "../html.ts";
+import { type Html, html, textArea, icon } from "../html.ts";
 import { nearTime, timeOf } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { diffLooks, labelled, shownPath } from "./pieces.ts";
 import {
   type ChosenOfFile,

@@ -2,8 +2,7 @@
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type RunRequest, agentName } from "../../../runs/run.ts";
 import { type ApprovalViewer, isShared, runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
-import { icon } from "./icons.ts";
+import { type Html, html, icon } from "../html.ts";
 
 /** A waiting request, with the agent's text before it. */
 export interface Request {

@@ -5,7 +5,7 @@ import { counted } from "../../../tools/format.ts";
 import { type PageSession, mayDecide, rulesPath, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
-import { icon } from "./icons.ts";
+import { icon } from "../html.ts";
 import { mainOf } from "./pieces.ts";
 import { describeChannel } from "./review.ts";
 

@@ -3,8 +3,7 @@ import { oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunView, isFinal, nameOf } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
-import { type IconName, icon } from "./icons.ts";
+import { type Html, html, type IconName, icon } from "../html.ts";
 import { filesText } from "./proposed-words.ts";
 import { type Sharing, renderShareDialog } from "./share.ts";
 

@@ -6,10 +6,9 @@ import { CATCH_UP, type ScheduleField, type ScheduleView } from "../../../runs/s
 import type { Readiness } from "../../../runs/service.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
-import { type Html, html, textArea } from "../html.ts";
+import { type Html, html, textArea, icon } from "../html.ts";
 import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { type Fact, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
@@ -114,7 +113,14 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
       ${act("run", id, "Run now")}
       <a class="btn small" href="${editing}">Edit</a>
       ${pausedAt === undefined ? act("pause", id, "Pause") : act("resume", id, "Resume")}
-      ${removing(schedule)}
+      <details class="confirm">
+        <summary class="btn small" aria-label="Remove ${oneLine(schedule.name, 60)}">Remove</summary>
+        <form method="post" action="${schedulePath()}/remove" class="panel">
+          <input type="hidden" name="schedule" value="${schedule.id}" />
+          <p>Its runs are kept. No further run starts.</p>
+          <button class="btn no">Remove the schedule</button>
+        </form>
+      </details>
     </div>
   </article>`;
 }
@@ -131,17 +137,6 @@ const act = (name: string, id: string, text: string): Html =>
   html`<form method="post" action="${schedulePath()}/${name}">
     <input type="hidden" name="schedule" value="${id}" /><button class="btn small">${text}</button>
   </form>`;
-
-/** Asks once more. */
-const removing = ({ id, name }: ScheduleView): Html =>
-  html`<details class="confirm">
-    <summary class="btn small" aria-label="Remove ${oneLine(name, 60)}">Remove</summary>
-    <form method="post" action="${schedulePath()}/remove" class="panel">
-      <input type="hidden" name="schedule" value="${id}" />
-      <p>Its runs are kept. No further run starts.</p>
-      <button class="btn no">Remove the schedule</button>
-    </form>
-  </details>`;
 
 const CATCH_UP_CHOICES: Readonly<Record<ScheduleView["catchUp"], string>> = {
   one: "Start the newest one",

@@ -1,14 +1,13 @@
 /** One search over runs, files, memories and commands: a box over every screen, and a screen of its own. */
 import type { GrepMatch } from "../../../backends/backend.ts";
-import { defined } from "../../../core/defined.ts";
+import { defined } from "../../../core/unknown.ts";
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import type { RunSummary } from "../../../runs/run.ts";
 import type { MemoryHit } from "../../../runs/service.ts";
 import { type PageSession, filePath, filesPath, mayRun, runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, type IconName, type Tone, icon } from "../html.ts";
 import { dayAndTime, elapsed, grouped } from "./figures.ts";
 import { lineAddress } from "./files.ts";
-import { type IconName, type Tone, icon } from "./icons.ts";
 import { choice, mainOf, marked } from "./pieces.ts";
 import { standingInList } from "./states.ts";
 

@@ -3,9 +3,8 @@ import { displayText, oneLine } from "../../../core/text.ts";
 import type { ServerState } from "../../../runs/other-servers.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, serversPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { mainOf } from "./pieces.ts";
 
 /** The outcome of a form. */

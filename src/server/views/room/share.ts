@@ -2,9 +2,8 @@
 import type { SharedRun } from "../../../runs/shares.ts";
 import type { RunView } from "../../../runs/run.ts";
 import { type PageSession, runPath } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { copySign } from "./pieces.ts";
 
 interface ShownLink extends Pick<SharedRun, "id" | "expiresAt" | "opened"> {

@@ -1,5 +1,5 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
-import { Html, html } from "../html.ts";
+import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
 import {
   type PageSession,
   mayRun,
@@ -8,7 +8,6 @@ import {
   rulesPath,
   serversPath,
 } from "../../contracts/viewer.ts";
-import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";
 

@@ -2,10 +2,9 @@
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { OfferedModel, RunLimits } from "../../../runs/choices.ts";
 import type { Readiness } from "../../../runs/service.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import { limitWords, price } from "../limit-words.ts";
 import { tokens } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { FACT_ICONS, type Fact, type Refused } from "./pieces.ts";
 
 /** Folder of new runs, and the setting for it. */

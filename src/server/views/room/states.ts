@@ -9,8 +9,7 @@ import {
   waitingIn,
 } from "../../../runs/run.ts";
 import { waitsIn } from "../waits.ts";
-import { type Html, html } from "../html.ts";
-import { type IconName, type Tone, icon } from "./icons.ts";
+import { type Html, html, type IconName, type Tone, icon } from "../html.ts";
 
 export interface State {
   icon: IconName;

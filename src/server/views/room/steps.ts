@@ -6,10 +6,9 @@ import { type RunView, isFinal } from "../../../runs/run.ts";
 import { waitsIn } from "../waits.ts";
 import { type Viewer, isShared, stepPath } from "../../contracts/viewer.ts";
 import { type ToldCall, callWords, isPlainResult, manyCalls } from "../call-words.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, type IconName, icon } from "../html.ts";
 import { duration } from "./duration.ts";
 import { timeOf } from "./figures.ts";
-import { type IconName, icon } from "./icons.ts";
 import { counted } from "./states.ts";
 
 export interface ShownSteps {

@@ -5,10 +5,9 @@ import type { AgentPath, RunRequest, RunView, Span, SubagentView } from "../../.
 import { isFinal, isWithin } from "../../../runs/run.ts";
 import { GENERAL_PURPOSE } from "../../../tools/tool.ts";
 import { waitsIn } from "../waits.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, icon } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, money, timeOf, tokens } from "./figures.ts";
-import { icon } from "./icons.ts";
 import { current } from "./pieces.ts";
 import {
   AGENT_STATES,

@@ -1,15 +1,14 @@
 /** The screen of a run at work: its plan, its agents over time, what one of them does, and what happened. */
 import { totalCost } from "../cost-words.ts";
-import { defined } from "../../../core/defined.ts";
+import { defined } from "../../../core/unknown.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
 import { type RunView, type SubagentView, isFinal } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
-import { type Html, html, textArea } from "../html.ts";
+import { type Html, html, textArea, type IconName, type Tone, icon } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { goalRail } from "./goal.ts";
-import { type IconName, type Tone, icon } from "./icons.ts";
 import { choice, cutPath, listSection, mainOf, share } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
 import { MIN_FOLDED, callLine, inRuns, shownLine, stepRows } from "./steps.ts";

@@ -3,9 +3,8 @@ import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata } from "@langc
 import type { Checkpoints, FencingToken } from "../../../runs/thread-ports.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrations.ts";
-import { CHECKPOINT_MIGRATIONS } from "./migrations.ts";
 import { DurableSaver } from "./saver.ts";
-import { sql } from "./schema.ts";
+import { sql, CHECKPOINT_MIGRATIONS } from "./schema.ts";
 
 /** LangGraph's checkpoints in SQLite. The declarations of its own saver would need better-sqlite3. */
 export interface SqliteCheckpointer extends BaseCheckpointSaver, Checkpoints {

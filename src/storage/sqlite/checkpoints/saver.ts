@@ -14,9 +14,8 @@ import type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "../
 import { FencedOffError } from "../../../runs/thread-ports.ts";
 import type { GraphAddress } from "../../checkpoints/address.ts";
 import { readAddress, configAt, missingField, timeOfId } from "../../checkpoints/address.ts";
-import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
-import type { WriteRow } from "../../checkpoints/writes.ts";
+import { type WriteRow, PASSING, PassingWrites } from "../../checkpoints/writes.ts";
 import { TaskResults, ObservedPromise, UNFINISHED_CHANNELS, revive } from "../../checkpoints/writes.ts";
 import type { Statement } from "../api.ts";
 import { GroupCommit, flushLog, flushesItself, inTransaction } from "../commit.ts";

@@ -4,6 +4,8 @@
 import { readQueries } from "../../sql/sql-files.ts";
 import type { Rows } from "../free-space.ts";
 import queries from "./queries.sql" with { type: "text" };
+import type { SqliteMigration } from "../migrations.ts";
+import tables from "./tables.sql" with { type: "text" };
 
 export const sql = readQueries(queries);
 
@@ -37,4 +39,20 @@ export const ENDED_GRAPHS: readonly Rows[] = [
       (SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE ${ENDED_CHECKPOINTS})`,
   },
   { ...CHECKPOINT, where: ENDED_CHECKPOINTS },
+];
+
+export const CHECKPOINT_MIGRATIONS: readonly SqliteMigration[] = [
+  // This number was used before the first release. Data that has it is refused, because its tables exist.
+  { version: 1, name: "none", sql: "" },
+  {
+    version: 2,
+    name: "checkpoints in the order of storing",
+    sql: "",
+    // Moves the rows of LangGraph's own saver into the tables if the file is one of its files.
+    work: (database) => {
+      const stock = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'checkpoints'";
+      const isStock = database.prepare(stock).get() !== undefined;
+      database.exec(isStock ? sql("rename stock tables") + tables + sql("copy stock rows") : tables);
+    },
+  },
 ];

@@ -8,6 +8,8 @@ import { characterPairs, parseQuery, searchedText, textToIndex } from "../../mem
 import { type Engine, all, change, first } from "../../sql/steps.ts";
 import type { Database } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
+import { type Migration, readMigrations } from "../../sql/sql-files.ts";
+import tables from "./tables.sql" with { type: "text" };
 
 /** The tables of memories in `database`, which `STORE_MIGRATIONS` have migrated. */
 export function memoriesInSqlite(database: Database): MemoryDatabase {
@@ -146,3 +148,5 @@ async function* compared(
     await nextTurn();
   }
 }
+
+export const STORE_MIGRATIONS: readonly Migration[] = readMigrations(tables);

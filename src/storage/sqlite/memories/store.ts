@@ -2,8 +2,7 @@ import { readOptions } from "../../../core/options.ts";
 import { type MemoryOptions, StoredMemories } from "../../memories/store.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrations.ts";
-import { memoriesInSqlite } from "./database.ts";
-import { STORE_MIGRATIONS } from "./schema.ts";
+import { memoriesInSqlite, STORE_MIGRATIONS } from "./database.ts";
 import { type VectorIndexConfig, withVectors } from "./vectors.ts";
 
 export interface StoreOptions extends MemoryOptions {
