@@ -116,13 +116,7 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...named, interruptOn, skipped: [...skipped, ...(own.notice ? [own.notice] : [])] };
-    const { instructing, ...foreign } = await withForeignTools(
-      config,
-      tools,
-      web?.tools ?? [],
-      logger,
-      parts,
-    );
+    const { instructing, ...foreign } = await withForeignTools(config, tools, web?.tools, logger, parts);
     const places = { mounted: executor, served: served.paths, ignored, instructing };
     return buildAgent({
       ...foreign,
@@ -133,11 +127,8 @@ export async function openAgents(
       backend: tree.withThread(owner, executor, ignored),
       ...(await instructionsFor(config, owner, env["HOME"], ignored)),
       ...configured(withLimits(config, owner.limits)),
-      ...defined({
-        callRules: callRules(config, owner, places),
-        web: web?.options,
-        goal: goalParams(owner, config, lent),
-      }),
+      ...defined({ callRules: callRules(config, owner, places), web: web?.options }),
+      ...goalParams(owner, config, lent),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -171,9 +162,11 @@ function backgroundLayers(
 
 const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
   goal && {
-    criteria: goal,
-    rounds: limits.goalRounds,
-    ...(judgeModel === undefined ? {} : { model: () => models.get(judgeModel) }),
+    goal: {
+      criteria: goal,
+      rounds: limits.goalRounds,
+      ...(judgeModel === undefined ? {} : { model: () => models.get(judgeModel) }),
+    },
   };
 
 /** The parameters of an agent that the configuration states. */
@@ -209,7 +202,7 @@ async function withAgentFiles(config: Config, owner: Owner, files: Backend, log:
 async function withForeignTools(
   { mcpServers, limits }: Config,
   mcp: McpTools | undefined,
-  web: Web["tools"],
+  web: Web["tools"] = [],
   log: Logger,
   own: ReturnType<typeof withModels<Awaited<ReturnType<typeof withAgentFiles>>["described"][number]>> & {
     interruptOn: InterruptOn;

@@ -33,11 +33,10 @@ export function callRules(
   const workspace = workspaceOf(config, owner);
   if (folder === undefined || workspace === undefined) return undefined;
   const { allow, afterUntrusted } = config.rules;
-  const [deny, ask] = (["deny", "ask"] as const).map((kind) =>
+  const [deny = [], ask = []] = (["deny", "ask"] as const).map((kind) =>
     readRules([...config.rules[kind], ...(ignored?.settingsRules[kind] ?? [])]),
   );
   const { protectedChange } = workspacePlaces(workspace, ignored);
-  const isProtected = (args: Record<string, unknown>): boolean => protectedChange.when({ args });
   const servers = Object.keys(config.mcpServers);
   /** The other MCP server of a tool. */
   const serverOf = (tool: string): string | undefined => servers.find((name) => tool.startsWith(`${name}__`));
@@ -61,16 +60,15 @@ export function callRules(
     judge: (name, args) => {
       const call = callOf(name, args);
       if (call === undefined) return {};
-      const refusing = deny?.find((rule) => rule.touches(call));
+      const refusing = deny.find((rule) => rule.touches(call));
       if (refusing && (call.kind !== "command" || allowingRules(call, [refusing.text]) !== undefined))
         return { deny: `${name} was not run: the rule ${refusing.text} forbids this call.` };
       // A command line that is not understood, or has other commands too, may fit the rule.
-      const asks = refusing !== undefined || ask?.some((rule) => rule.touches(call)) === true;
-      return asks ? { ask: true } : {};
+      return refusing || ask.some((rule) => rule.touches(call)) ? { ask: true } : {};
     },
     describe: (name, args, { place }) => {
       const call = callOf(name, args, place);
-      if (call === undefined || (call.kind === "edit" && isProtected(args))) return undefined;
+      if (call === undefined || (call.kind === "edit" && protectedChange.when({ args }))) return undefined;
       const isProtecting = mounted?.executor.approvalReason?.() === undefined;
       if (call.kind === "command" && !(isProtecting && staysInside(call, args, workspace))) return undefined;
       const read = instructing.map((server) => `instructions of the MCP server ${server}`);
@@ -80,17 +78,23 @@ export function callRules(
     },
     untrustedSource: (name, args) => {
       const server = serverOf(name);
-      if (server !== undefined) return `results of the MCP server ${server}`;
-      if (name === "web_search") return "results of a web search";
-      const url = name === "web_fetch" ? parsedUrl(String(args["url"])) : undefined;
-      if (url !== undefined) return `a page of ${displayHost(url)}`;
-      const isRead = name === "read_file" || name === "grep";
-      const from = isRead
-        ? served.find((at) => pathsOf(args).some((path) => path && isAtOrBelow(path, at)))
-        : undefined;
-      return from && `files of ${from}`;
+      return server === undefined ? sourceOf(name, args, served) : `results of the MCP server ${server}`;
     },
   };
+}
+
+/** Names the untrusted source that a built-in tool reads. */
+function sourceOf(
+  name: string,
+  args: Record<string, unknown>,
+  served: readonly string[],
+): string | undefined {
+  if (name === "web_search") return "results of a web search";
+  const url = name === "web_fetch" ? parsedUrl(String(args["url"])) : undefined;
+  if (url !== undefined) return `a page of ${displayHost(url)}`;
+  const paths = name === "read_file" || name === "grep" ? pathsOf(args) : [];
+  const from = served.find((at) => paths.some((path) => path !== undefined && isAtOrBelow(path, at)));
+  return from && `files of ${from}`;
 }
 
 function commandOf(args: Record<string, unknown>, mounted: MountedExecutor | undefined): RuledCall {

@@ -120,7 +120,7 @@ export const readRules = (texts: readonly string[]): CallRule[] =>
 export function allowingRules(call: RuledCall, texts: readonly string[]): string[] | undefined {
   const rules = readRules(texts);
   if (call.kind !== "command") {
-    const rule = rules.find(({ covers }) => covers(call));
+    const rule = rules.find((one) => one.covers(call));
     return rule && [rule.text];
   }
   const line = readCommand(call);

@@ -12,18 +12,6 @@ import type { AnswerOutcome } from "./service.ts";
 /** Adds the log to the methods that change something. */
 export function audited(groups: RunGroups, log: Logger): RunGroups {
   const { control, requests, access, rules } = groups;
-  const answered = (
-    principal: Principal,
-    runId: string,
-    outcome: AnswerOutcome,
-    answer: PersonAnswer | undefined,
-  ): void => {
-    if (!outcome.ok || outcome.how !== "stored") return;
-    const { id: requestId, kind, status: decision, decidedBy: by } = outcome.request;
-    log.info("request.answered", { runId, requestId, kind, principal, decision, by });
-    if (answer?.type === "approve_always")
-      log.info("rule.created", { runId, requestId, principal, by, rules: answer.rules.length });
-  };
   return {
     ...groups,
     control: {
@@ -44,13 +32,13 @@ export function audited(groups: RunGroups, log: Logger): RunGroups {
       ...requests,
       answer: async (principal, runId, given, by) => {
         const outcome = await requests.answer(principal, runId, given, by);
-        answered(principal, runId, outcome, given.answer);
+        logAnswer({ principal, runId, answer: given.answer }, outcome, log);
         return outcome;
       },
       useAnswer: async (principal, runId, signed) => {
         const used = await requests.useAnswer(principal, runId, signed);
         for (const [at, outcome] of used?.answered.entries() ?? [])
-          answered(principal, runId, outcome, signed.answers[at]?.answer);
+          logAnswer({ principal, runId, answer: signed.answers[at]?.answer }, outcome, log);
         return used;
       },
     },
@@ -76,6 +64,18 @@ export function audited(groups: RunGroups, log: Logger): RunGroups {
       },
     },
   };
+}
+
+function logAnswer(
+  { principal, runId, answer }: { principal: Principal; runId: string; answer: PersonAnswer | undefined },
+  outcome: AnswerOutcome,
+  log: Logger,
+): void {
+  if (!outcome.ok || outcome.how !== "stored") return;
+  const { id: requestId, kind, status: decision, decidedBy: by } = outcome.request;
+  log.info("request.answered", { runId, requestId, kind, principal, decision, by });
+  if (answer?.type === "approve_always")
+    log.info("rule.created", { runId, requestId, principal, by, rules: answer.rules.length });
 }
 
 /** Logs the end of a run, if it has ended. */

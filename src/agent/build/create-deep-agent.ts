@@ -142,7 +142,7 @@ function assemble(
 ): DeepAgentGraph {
   checkFileTools(params.filesystem);
   checkLimits(params.limits);
-  const { hints } = params;
+  const { hints, callRules } = params;
   const tools = collectTools(middleware, params);
   const stated = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
   const builtIn = builtInChannels(role.nested, role.goal !== undefined);
@@ -173,7 +173,7 @@ function assemble(
     cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),
-    callRules: params.callRules,
+    callRules,
     limits: params.limits ?? {},
     tellsFailures: hints?.failures !== false,
     recursionLimit: params.recursionLimit ?? 1000,
