@@ -105,7 +105,7 @@ function declareLibrary() {
 const INSTALLED = ["better-sqlite3", "@vscode/ripgrep", "pg", "@aws-sdk/client-s3", "@opentelemetry/api"];
 
 /** Packages that are needed at once by code that cannot wait for an import. They become files of `require`. */
-const REQUIRED = ["iconv-lite", "jschardet"];
+const REQUIRED = ["iconv-lite", "jschardet", "unbash"];
 const requiredFile = (name) => `bin/required/${name}.cjs`;
 
 /** `folder`: of the bundle in `dist`. */

@@ -8,8 +8,7 @@ import { isInside, realPath } from "../core/real-path.ts";
 import { parsedUrl } from "../core/parsed-url.ts";
 import { approvedSite, displayHost } from "../web/url.ts";
 import type { RuledCall } from "../rules/call.ts";
-import { allowingRules, readRules } from "../rules/rule.ts";
-import { readCommandLine } from "../rules/shell/read.ts";
+import { allowingRules, readCommand, readRules } from "../rules/rule.ts";
 import { type MountedExecutor, isIsolated } from "./executors.ts";
 import { type Owner, type PlacesConfig, originalOf, workspaceOf } from "./owned-places.ts";
 import { pathsOf, workspacePlaces } from "./run-gates.ts";
@@ -121,15 +120,18 @@ const SHELL_VARIABLES =
 
 /** True if a command line runs in the workspace, and finds its programs outside of it. */
 function staysInside(
-  { command, shell, isSandboxed }: Extract<RuledCall, { kind: "command" }>,
+  call: Extract<RuledCall, { kind: "command" }>,
   { cwd }: Record<string, unknown>,
   workspace: string,
 ): boolean {
   const root = realPath(workspace);
   const start = cwd === undefined ? undefined : validatePath(cwd);
   if (start && !(start.ok && isAtOrBelow(start.path, WORKSPACE_MOUNT))) return false;
-  const line = readCommandLine(command, shell);
+  const line = readCommand(call);
   if (!line.ok) return true; // no rule covers it
+  // The same relative path may be another program elsewhere.
+  const isRelative = line.commands.some(({ words }) => /^[^/]+\//.test(words[0]?.value ?? ""));
+  if (start !== undefined && isRelative) return false;
   let at = join(root, start?.ok ? stripPrefix(WORKSPACE_MOUNT, start.path) : "");
   for (const folder of line.changesFolder) {
     const named = folder.startsWith(WORKSPACE_MOUNT)
@@ -138,7 +140,7 @@ function staysInside(
     at = named ?? (folder.startsWith("/") ? folder : join(at, folder));
     if (!isInside(root, realPath(at))) return false;
   }
-  if (isSandboxed) return true;
+  if (call.isSandboxed) return true;
   const path = (process.env["PATH"] ?? "").split(":");
   const isOwn = (entry: string): boolean => !entry.startsWith("/") || isInside(root, realPath(entry));
   return !path.some(isOwn) && !Object.keys(process.env).some((name) => SHELL_VARIABLES.test(name));

@@ -4,9 +4,8 @@ import { isoTime } from "../core/clock.ts";
 import { loadConfig } from "../config/load.ts";
 import { realPath } from "../core/real-path.ts";
 import { displayText, oneLine } from "../core/text.ts";
-import { allowingRules } from "../rules/rule.ts";
+import { allowingRules, readCommand } from "../rules/rule.ts";
 import type { ApprovalRule } from "../rules/call.ts";
-import { readCommandLine } from "../rules/shell/read.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
@@ -54,12 +53,13 @@ function test(
   const loaded = loadConfig({ flags: args.flags, ...args.host });
   const folder = realPath((loaded.ok && loaded.config.workspace) || ".");
   const shell = existsSync("/bin/bash") ? "bash" : "sh";
-  const line = readCommandLine(command, shell);
+  const facts = { kind: "command", command, shell } as const;
+  const line = readCommand({ ...facts, isSandboxed: true, hasNetwork: false });
   if (!line.ok) return say(`Needs approval: ${line.reason}.`);
   const results = [true, false].map((isSandboxed) => {
     const own = rules.filter((rule) => rule.folder === folder && rule.isUnsandboxed === !isSandboxed);
     const allow = isSandboxed || config.rules.outsideSandbox ? config.rules.allow : [];
-    const call = { kind: "command", command, shell, isSandboxed, hasNetwork: !isSandboxed } as const;
+    const call = { ...facts, isSandboxed, hasNetwork: !isSandboxed };
     const used = allowingRules(call, [...allow, ...own.map(({ rule }) => rule)]);
     const place = isSandboxed ? "In a sandbox" : "Outside any sandbox";
     return `${place}: ${used === undefined ? "needs approval; no rule covers all of it" : `allowed by ${used.join(", ")}`}.`;

@@ -86,9 +86,9 @@ export const ConfigSchema = fields("config", {
     deadline: optional(between(1, 31_536_000)),
   }),
   rules: group("rules", {
-    allow: listOfRules,
-    ask: listOfRules,
-    deny: listOfRules,
+    allow: listOfRules(true),
+    ask: listOfRules(),
+    deny: listOfRules(),
     outsideSandbox: onOff(false),
     afterUntrusted: choice(["ask", "allow"], "ask"),
   }),

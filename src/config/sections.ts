@@ -113,14 +113,17 @@ const readBy = (read: (entry: string) => unknown) =>
     if (typeof found === "string") context.addIssue({ code: "custom", message: found });
   });
 
-export const listOfRules = z
-  .array(
-    readBy((text) => {
-      const read = parseRule(text);
-      return "problem" in read ? read.problem : read;
-    }),
-  )
-  .default([]);
+/** Rules about calls; `isAllow`: those that allow them. */
+export const listOfRules = (isAllow = false) =>
+  z
+    .array(
+      readBy((text) => {
+        const read = parseRule(text);
+        if ("problem" in read) return read.problem;
+        return (isAllow && read.shell?.neverAllows) || read;
+      }),
+    )
+    .default([]);
 
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = fields("http", {

@@ -1,7 +1,6 @@
 /** Proposes rules that a person can save while approving a call: the narrowest first, and at most two wider ones. */
 import type { RuleOffer, RuledCall } from "./call.ts";
-import { readRules } from "./rule.ts";
-import { readCommandLine } from "./shell/read.ts";
+import { readCommand, readRules } from "./rule.ts";
 import { proposeShellRules } from "./shell/propose.ts";
 
 /** Rules that one answer saves. */
@@ -37,23 +36,25 @@ export function ruleOffers(call: RuledCall, known: readonly string[]): RuleOffer
   }
 }
 
-function commandOffers(
-  { command, shell, isSandboxed }: Extract<RuledCall, { kind: "command" }>,
-  known: readonly string[],
-): RuleOffer[] {
-  const line = readCommandLine(command, shell);
+function commandOffers(call: Extract<RuledCall, { kind: "command" }>, known: readonly string[]): RuleOffer[] {
+  const line = readCommand(call);
   const rules = readRules(known).flatMap((rule) => rule.shell ?? []);
-  const parts = line.ok ? proposeShellRules(line, rules) : [];
+  const commands = line.ok ? line.commands : [];
+  // Commands without effects need rules where there are no others.
+  const needed = commands.every(({ isHarmless }) => isHarmless)
+    ? commands.map((command) => ({ ...command, isHarmless: false }))
+    : commands;
+  const parts = proposeShellRules({ ok: true, commands: needed, changesFolder: [] }, rules);
   if (parts.length === 0 || parts.length > MOST_RULES || parts.some((part) => part.rules.length === 0))
     return [];
-  const place = isSandboxed ? "in the sandbox" : "on this machine, outside any sandbox";
+  const place = call.isSandboxed ? "In the sandbox" : "On this machine, outside any sandbox";
   const widest = Math.max(...parts.map((part) => part.rules.length));
   return Array.from({ length: Math.min(3, widest) }, (_, level) => {
     const chosen = parts.flatMap((part) => part.rules[Math.min(level, part.rules.length - 1)] ?? []);
     const examples = chosen.flatMap((rule) => rule.examples.slice(0, chosen.length > 1 ? 2 : 3));
     return {
       rules: [...new Set(chosen.map(({ rule }) => `Bash(${rule})`))],
-      sentence: `Run ${[...new Set(chosen.map(({ sentence }) => sentence))].join("; ")}, ${place}, in this project without asking.`,
+      sentence: `${place}, in this project: ${[...new Set(chosen.map(({ sentence }) => sentence))].join(" ")}`,
       examples: [...new Set(examples)],
     };
   });

@@ -1,9 +1,10 @@
 /** Reads approval rules, such as `Bash(npm run test *)`, and compares calls with them. */
 import { type Glob, compileGlob } from "../backends/glob.ts";
+import { NewestOf } from "../core/newest-of.ts";
 import { oneLine } from "../core/text.ts";
 import type { RuledCall } from "./call.ts";
 import names from "./names.json" with { type: "json" };
-import { readCommandLine } from "./shell/read.ts";
+import { type ShellReading, readCommandLine } from "./shell/read.ts";
 import { type ShellRule, parseShellRule, ruleCovers, ruleTouches } from "./shell/rule.ts";
 
 /** A rule that was read. `covers`: it applies to all of the call. `touches`: it may apply to a part of the call. */
@@ -15,6 +16,18 @@ export interface CallRule {
 }
 
 type Read = CallRule | { problem: string };
+
+/** One command line is compared with many rules, and one rule with many calls. */
+const lines = new NewestOf<ShellReading>(16);
+const parsed = new NewestOf<Read>(1000);
+
+/** The commands of a call, or why they are not known. */
+export function readCommand({ command, shell }: Extract<RuledCall, { kind: "command" }>): ShellReading {
+  const key = `${shell} ${command}`;
+  const line = lines.get(key) ?? readCommandLine(command, shell);
+  lines.keep(key, line);
+  return line;
+}
 
 /**
  * Reads a rule in the form of Claude Code: `Bash(npm run test *)`, `Edit(docs/**)`, `WebFetch(domain:docs.example.org)`,
@@ -52,7 +65,7 @@ function commandRule(text: string, spec = "*"): Read {
     covers: () => false, // a line may need several rules: see `allowingRules`
     touches: (call) => {
       if (call.kind !== "command") return false;
-      const line = readCommandLine(call.command, call.shell);
+      const line = readCommand(call);
       return !line.ok || line.commands.some((command) => ruleTouches(shell, command));
     },
   };
@@ -95,7 +108,8 @@ function serverToolRule(text: string, name: string): Read {
 /** The rules that can be read; others count for nothing. */
 export const readRules = (texts: readonly string[]): CallRule[] =>
   texts.flatMap((text) => {
-    const read = parseRule(text);
+    const read = parsed.get(text) ?? parseRule(text);
+    parsed.keep(text, read);
     return "problem" in read ? [] : [read];
   });
 
@@ -109,13 +123,13 @@ export function allowingRules(call: RuledCall, texts: readonly string[]): string
     const rule = rules.find(({ covers }) => covers(call));
     return rule && [rule.text];
   }
-  const line = readCommandLine(call.command, call.shell);
+  const line = readCommand(call);
   if (!line.ok) return undefined;
   const used = new Set<string>();
-  for (const command of line.commands.filter(({ isHarmless }) => !isHarmless)) {
+  for (const command of line.commands) {
     const rule = rules.find(({ shell }) => shell !== undefined && ruleCovers(shell, command));
-    if (rule === undefined) return undefined;
-    used.add(rule.text);
+    if (rule !== undefined) used.add(rule.text);
+    else if (!command.isHarmless) return undefined;
   }
   return used.size > 0 ? [...used] : undefined;
 }

@@ -4,17 +4,25 @@
  */
 import type { Logger } from "../core/logger.ts";
 import { defined } from "../core/defined.ts";
+import type { PersonAnswer } from "../tools/request.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
 import type { RunGroups } from "./scopes.ts";
 import type { AnswerOutcome } from "./service.ts";
 
 /** Adds the log to the methods that change something. */
 export function audited(groups: RunGroups, log: Logger): RunGroups {
-  const { control, requests, access } = groups;
-  const answered = (principal: Principal, runId: string, outcome: AnswerOutcome): void => {
+  const { control, requests, access, rules } = groups;
+  const answered = (
+    principal: Principal,
+    runId: string,
+    outcome: AnswerOutcome,
+    answer: PersonAnswer | undefined,
+  ): void => {
     if (!outcome.ok || outcome.how !== "stored") return;
     const { id: requestId, kind, status: decision, decidedBy: by } = outcome.request;
     log.info("request.answered", { runId, requestId, kind, principal, decision, by });
+    if (answer?.type === "approve_always")
+      log.info("rule.created", { runId, requestId, principal, by, rules: answer.rules.length });
   };
   return {
     ...groups,
@@ -36,13 +44,22 @@ export function audited(groups: RunGroups, log: Logger): RunGroups {
       ...requests,
       answer: async (principal, runId, given, by) => {
         const outcome = await requests.answer(principal, runId, given, by);
-        answered(principal, runId, outcome);
+        answered(principal, runId, outcome, given.answer);
         return outcome;
       },
       useAnswer: async (principal, runId, signed) => {
         const used = await requests.useAnswer(principal, runId, signed);
-        for (const outcome of used?.answered ?? []) answered(principal, runId, outcome);
+        for (const [at, outcome] of used?.answered.entries() ?? [])
+          answered(principal, runId, outcome, signed.answers[at]?.answer);
         return used;
+      },
+    },
+    rules: {
+      ...rules,
+      remove: async (principal, id) => {
+        const isRemoved = await rules.remove(principal, id);
+        if (isRemoved) log.info("rule.removed", { id, principal });
+        return isRemoved;
       },
     },
     access: {

@@ -54,7 +54,7 @@ const OWN_WORK = [
   "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1, unapplied = 0 WHERE id = $1 AND principal = $2",
   "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1, unapplied = 0 WHERE parent_id =",
   // Whoever follows a link to a run is not known before its row is.
-  "SELECT s.id, s.run_id, s.created_at, s.expires_at, s.opened, r.principal FROM run_shares AS s",
+  "SELECT s.*, r.principal FROM run_shares AS s",
   "SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN ( SELECT id FROM threads",
   "SELECT id, thread_id FROM runs WHERE ended_at <",
   ...[...TABLES_OF_RUN.map((table) => `${table} WHERE run_id`), "runs WHERE id"].map(
@@ -67,6 +67,7 @@ const OWN_WORK = [
   "SELECT DISTINCT principal FROM schedules",
   "SELECT min(due_at) AS next FROM schedules WHERE environment =",
   // News go to the operator.
+  "SELECT count(*) AS count FROM run_events",
   "SELECT target, min(due_at)",
   "UPDATE news_deliveries SET",
   "DELETE FROM news_deliveries WHERE",

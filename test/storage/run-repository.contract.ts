@@ -728,6 +728,110 @@ export function runRepositoryContract(
         expect(await runs.read.grants(ME, run.id)).toEqual([]);
       });
 
+      test("can save rules, by which later calls of its principal in its folder go ahead until they are removed", async () => {
+        const page = (path: string, folder = "/f"): HitlRequest => ({
+          ...asks(),
+          actionRequests: asks().actionRequests.map(({ same: _same, ...action }) => ({
+            ...action,
+            ruled: { call: { kind: "edit", paths: [path] }, folder },
+          })),
+        });
+        const ask = async (lease: Lease, id: string, request: HitlRequest) => {
+          await work().ask(lease, [], id, callRequests(request), now);
+          return runs.read.request(ME, lease.rootId, `${id}:0`);
+        };
+        const run = await begin();
+        const { lease } = await claim();
+        await ask(lease, "i2", page("docs/b.md"));
+        const asked = await ask(lease, "i1", page("docs/a.md"));
+        expect(asked).toMatchObject({
+          ruled: { offers: [{ rules: ["Edit(/docs/a.md)"] }, { rules: ["Edit(/docs/**)"] }] },
+        });
+        const answer = { type: "approve_always" as const, rules: ["Edit(/docs/**)"] };
+        await runs.answer(ME, { request: asked!, answer }, "form", now);
+        // Another one that waits goes ahead with it.
+        expect(await runs.read.request(ME, run.id, "i2:0")).toMatchObject({
+          status: "approved",
+          decidedBy: "rule Edit(/docs/**)",
+          answer: { type: "approve", byRule: true },
+        });
+        expect(await ask(lease, "i3", page("docs/c.md"))).toMatchObject({ status: "approved" });
+        // A repeat of the request does not count.
+        expect(await ask(lease, "i3", page("docs/c.md"))).toMatchObject({ status: "approved" });
+        expect(await ask(lease, "i4", page("src/c.md"))).toMatchObject({ status: "pending" });
+        expect(await ask(lease, "i5", page("docs/c.md", "/other"))).toMatchObject({ status: "pending" });
+        const [rule, ...others] = await runs.rules.list(ME);
+        expect(others).toEqual([]);
+        expect(rule).toMatchObject({
+          rule: "Edit(/docs/**)",
+          folder: "/f",
+          isUnsandboxed: false,
+          createdBy: "form",
+          runId: run.id,
+          approvalId: "i1:0",
+          uses: 2,
+          lastUsedAt: now,
+        });
+        expect(await runs.rules.list("you")).toEqual([]);
+        expect(await runs.rules.remove("you", rule?.id ?? "")).toBe(false);
+        expect(await runs.rules.remove(ME, rule?.id ?? "")).toBe(true);
+        expect(await runs.rules.remove(ME, rule?.id ?? "")).toBe(false);
+        expect(await ask(lease, "i6", page("docs/d.md"))).toMatchObject({ status: "pending" });
+      });
+
+      test("needs a person for calls that reach out, once the conversation has read untrusted texts", async () => {
+        const request = (reaches: boolean): HitlRequest => ({
+          ...asks(),
+          actionRequests: asks().actionRequests.map(({ same: _same, ...action }) => ({
+            ...action,
+            ruled: {
+              call: {
+                kind: "command",
+                command: "npm test",
+                shell: "bash",
+                isSandboxed: true,
+                hasNetwork: reaches,
+              },
+              folder: "/f",
+              allow: ["Bash(npm test)"],
+            },
+          })),
+        });
+        const ask = async (lease: Lease, id: string, reaches: boolean) => {
+          await work().ask(lease, [], id, callRequests(request(reaches)), now);
+          return runs.read.request(ME, lease.rootId, `${id}:0`);
+        };
+        const run = await begin();
+        const { lease } = await claim();
+        expect(await ask(lease, "i1", true)).toMatchObject({ decidedBy: "rule Bash(npm test)" });
+        const finished = {
+          agent: [],
+          callId: "c",
+          tool: "web_fetch",
+          status: "success",
+          summary: "",
+        } as const;
+        await work().record(
+          lease,
+          [entryOf({ ...finished, kind: "tool_finished", source: "a page of x.example" })],
+          now,
+        );
+        const held = await ask(lease, "i2", true);
+        expect(held).toMatchObject({ status: "pending", ruled: { heldBack: ["a page of x.example"] } });
+        expect(await ask(lease, "i3", false)).toMatchObject({ status: "approved" });
+        await work().complete(lease, { answer: "done" }, work().inbox(lease), now);
+        // A copy of the conversation has read the same.
+        await runs.beginCopy(ME, "thr_copied", now);
+        const point = { threadId: `${run.threadId}@1` };
+        const copy = await runs.create(
+          ME,
+          { task: "again", ...point },
+          { ...fresh(), newThreadId: "thr_copied" },
+        );
+        expect(copy).toMatchObject({ kind: "created" });
+        expect(await ask((await claim()).lease, "i4", true)).toMatchObject({ status: "pending" });
+      });
+
       test("is withdrawn with the run", async () => {
         const { run } = await waiting();
         const approval = await approvalOf(run);

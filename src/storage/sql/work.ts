@@ -326,11 +326,12 @@ export class StoredWork implements WorkLog {
       const waitMs = isCall ? deadlineMs : (ownMs ?? questionDeadlineMs);
       const id = isCall ? `${interruptId}:${index}` : interruptId;
       const expiry = waitMs === undefined ? {} : { expiresAt: now + waitMs };
+      if ((yield* requests.get(stored.runId, id)) !== undefined) continue;
       const asked: RunRequest = { ...content, ...stored, id, index, requestedAt: now, ...expiry };
       const ruled = asked.kind === "approval" ? yield* approvedBefore(asked, now) : {};
       const request: RunRequest = { ...asked, ...defined({ ruled: ruled.ruled }) };
       const { before } = ruled;
-      if (!(yield* requests.add(request))) continue;
+      yield* requests.add(request);
       // Nobody is needed for a call that was approved before.
       const rules = before === undefined ? this.#news.rules : [];
       yield* news.append({ ...row, id: rootOf(row) }, requestedEntry(request), { now, rules });

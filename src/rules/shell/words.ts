@@ -1,0 +1,89 @@
+/**
+ * Reads words of a command line from its source. A word is literal, or computed by the shell. Words that may start
+ * another program are refused, and so are those that shells read differently.
+ */
+
+/** A word of a command line. */
+export interface ShellWord {
+  /** The word in the source. */
+  readonly text: string;
+  /** Its literal value. Undefined if the shell computes it. */
+  readonly value: string | undefined;
+  /** True if the shell may make several words of it, or none. */
+  readonly splits: boolean;
+  /** True if a word that the program gets for it may begin with "-". */
+  readonly mayBeOption: boolean;
+}
+
+/** The reason why a person has to look at a command line: what "it" does. */
+export class Refusal extends Error {}
+
+export function refuse(reason: string): never {
+  throw new Refusal(reason);
+}
+
+const VARIABLE = /\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])/y;
+/** Operands are literal; operators neither assign nor fail nor evaluate. */
+const BRACED = /\$\{#?[A-Za-z_]\w*(?:(?::?[-+]|%%?|##?)[\w.,/ *-]*)?\}/y;
+const SUBSTITUTION = "it uses the output of another command";
+
+/** Throws a Refusal. */
+export function readWord(text: string): ShellWord {
+  let value = "";
+  /** Its first character; "-" if that is computed. */
+  let first: string | undefined;
+  let [isLiteral, isQuoted, splits, splitsAtBlanks] = [true, false, false, false];
+  const add = (characters: string): void => {
+    first ??= characters[0];
+    value += characters;
+  };
+  for (let at = 0; at < text.length;) {
+    const character = text.charAt(at);
+    const next = text.charAt(at + 1);
+    let length = 1;
+    if (character === '"') isQuoted = !isQuoted;
+    else if (character === "`") refuse(SUBSTITUTION);
+    else if (character === "\\") {
+      if (next === "" || next === "\n") refuse("it joins two lines with a backslash within a word");
+      const isEscape = !isQuoted || '$`"\\'.includes(next);
+      add(isEscape ? next : character);
+      if (isEscape) length = 2;
+    } else if (character === "$" && (!isQuoted || /[\w({[@*#?$!-]/.test(next))) {
+      length = expansionLength(text, at);
+      first ??= "-";
+      isLiteral = false;
+      if (!isQuoted || next === "@" || next === "*") splits = splitsAtBlanks = true;
+    } else if (isQuoted) add(character);
+    else if (character === "'") {
+      const end = text.indexOf("'", at + 1);
+      if (end < 0) refuse("it has an open quote");
+      add(text.slice(at + 1, end));
+      length = end + 1 - at;
+    } else if ("();<>|&\n \t".includes(character)) refuse("it has an operator within a word");
+    else {
+      const isPattern = "*?[".includes(character) ? text !== "[" : character === "{" && next !== "}";
+      // Some locales have blanks beyond ASCII.
+      const isForeign = character > "~";
+      if (isPattern || isForeign || (character === "~" && (at === 0 || /[=:]/.test(text.charAt(at - 1))))) {
+        first ??= "-";
+        isLiteral = false;
+      }
+      splits ||= isPattern || isForeign;
+      splitsAtBlanks ||= isForeign;
+      add(character);
+    }
+    at += length;
+  }
+  if (isQuoted) refuse("it has an open quote");
+  const mayBeOption = first === "-" || splitsAtBlanks;
+  return { text, value: isLiteral ? value : undefined, splits, mayBeOption };
+}
+
+function expansionLength(text: string, at: number): number {
+  for (const pattern of [VARIABLE, BRACED]) {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text);
+    if (found) return found[0].length;
+  }
+  return refuse(text.startsWith("$(", at) ? SUBSTITUTION : "it has an expansion that may run other commands");
+}
