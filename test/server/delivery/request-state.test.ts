@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ME, mine, note, openServer, reach } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { APPROVE, type Asked, type Ended, rawClient } from "../raw-client.ts";
-import { approvalRuns, depsFor, questionRuns, type DepsOptions } from "../support.ts";
+import { approvalRuns, depsFor, questionRuns, ruledRuns, type DepsOptions } from "../support.ts";
 
 const TASK = { task: "note a" };
 
@@ -228,4 +228,43 @@ test("the answer to a question counts once, for the call that asked, and only si
     status: "completed",
     answer: '{"type":"fields","values":{"colour":"red"}}',
   });
+});
+
+test("a rule is saved by a signed answer once, and a replay of it saves nothing again", async () => {
+  const { service, notes } = ruledRuns("docs/a.md", "docs/a.md");
+  const client = await rawClient(depsFor(service));
+  const first = await client.result<Asked>("run_deep_agent", TASK);
+  const [key = ""] = Object.keys(first.inputRequests);
+  const accept = (rule: string) => ({
+    inputResponses: { [key]: { action: "accept", content: { decision: "approve_always", rule } } },
+    requestState: first.requestState,
+  });
+  const answer = accept("Edit(/docs/**)");
+  const ended = await client.result<Ended>("run_deep_agent", TASK, answer);
+  expect(ended).toMatchObject({ structuredContent: { status: "completed" } });
+  expect(notes).toEqual(["docs/a.md", "docs/a.md"]);
+  const [saved, ...others] = await mine(service).rules.list();
+  expect([saved, others]).toMatchObject([
+    { rule: "Edit(/docs/**)", createdBy: "input_required", uses: 1 },
+    [],
+  ]);
+  await mine(service).rules.remove(saved?.id ?? "");
+  const replayed = await client.result<Ended>("run_deep_agent", TASK, answer);
+  expect(replayed).toMatchObject({ isError: true });
+  expect(await mine(service).rules.list()).toEqual([]);
+});
+
+test("a signed answer with a rule that was not offered is asked again", async () => {
+  const { service, notes } = ruledRuns("docs/a.md");
+  const client = await rawClient(depsFor(service));
+  const first = await client.result<Asked>("run_deep_agent", TASK);
+  const [key = ""] = Object.keys(first.inputRequests);
+  const content = { decision: "approve_always", rule: "Bash(*)" };
+  const second = await client.result<Asked>("run_deep_agent", TASK, {
+    inputResponses: { [key]: { action: "accept", content } },
+    requestState: first.requestState,
+  });
+  const [again] = Object.values(second.inputRequests);
+  expect(again?.params.message).toContain("This rule is not offered");
+  expect([notes, await mine(service).rules.list()]).toEqual([[], []]);
 });

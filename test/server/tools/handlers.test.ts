@@ -15,7 +15,7 @@ import {
 import { CLIENT_KINDS } from "../../support/clients.ts";
 import { findings, isJudge, met, notMet } from "../../support/judge.ts";
 import { scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
-import { approvalRuns, connect, connectTo, depsFor, plainRuns } from "../support.ts";
+import { approvalRuns, connect, connectTo, depsFor, plainRuns, ruledRuns } from "../support.ts";
 
 test.each(CLIENT_KINDS)("%s: a run that ends in the window gives its answer", async (kind) => {
   const client = await connectTo(plainRuns("the answer"), kind);
@@ -277,4 +277,27 @@ test("a wrong configuration found on first use is told with its remedy", async (
   const client = await connect(deps, { kind: "v2-modern" });
   const { text, isError } = await client.call("run_deep_agent", { task: "x" });
   expect({ text, isError }).toEqual({ text: "The data directory is read-only.", isError: true });
+});
+
+test.each(CLIENT_KINDS)("%s: a model is not told of rules, and never saves one", async (kind) => {
+  const { service, notes } = ruledRuns("docs/a.md");
+  const run = await startRun(service, "note it");
+  const view = await reach(service, run.id, "input_required");
+  const [asked] = view.requests.filter(isApproval);
+  expect(asked?.ruled?.offers).not.toEqual([]);
+  const config = { approvals: { allowModelAnswers: true } };
+  const client = await connect(depsFor(service, { config }), { kind });
+  const { structured } = await client.call("check_deep_agent", { run_id: run.id });
+  expect(structured).toMatchObject({ approvals: [{ decisions: ["approve", "edit", "reject"] }] });
+  const named = { run_id: run.id, approval_id: asked?.id };
+  const rule = "Edit(/docs/a.md)";
+  for (const more of [{}, { rule }, { rules: [rule] }, { message: rule }]) {
+    const args = { ...named, decision: "approve_always", ...more };
+    const { isError, text } = await client.call("answer_deep_agent", args);
+    expect([isError, text]).toEqual([true, expect.stringContaining("decision:")]);
+  }
+  // What it may decide saves nothing.
+  await client.call("answer_deep_agent", { ...named, decision: "approve", rule });
+  expect(await mine(service).rules.list()).toEqual([]);
+  expect(notes.length).toBeLessThanOrEqual(1);
 });

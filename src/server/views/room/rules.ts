@@ -33,13 +33,13 @@ function row(saved: ApprovalRule, mayRemove: boolean): Html {
       <h3 class="anywhere"><code>${displayName(rule)}</code></h3>
       <p class="small anywhere">In ${displayText(folder)}${place}</p>
       <p class="small dim anywhere">
-        Saved ${dayAndTime(createdAt)} ${describeChannel(createdBy)},
-        <a class="link" href="${runPath(runId)}">in this run</a>.
+        Saved ${dayAndTime(createdAt)} ${describeChannel(createdBy)}.
         ${lastUsedAt === undefined ? "Not used yet." : html`Used ${counted(uses, "time")}, last ${dayAndTime(lastUsedAt)}.`}
         ${expiresAt !== undefined && html`Ends ${dayAndTime(expiresAt)}.`}
       </p>
     </div>
     <div class="server-acts">
+      <a class="btn small" href="${runPath(runId)}">Show the run</a>
       ${
         mayRemove &&
         html`<form method="post" action="${rulesPath()}/remove">

@@ -56,6 +56,8 @@ addEventListener("keydown", (event) => {
   const { key, target, ctrlKey, metaKey, altKey } = event;
   if (event.defaultPrevented || event.composedPath()[0].isContentEditable) return;
   if ((ctrlKey || metaKey) && key === "Enter" && target.form) return press(target);
+  /* The return key on a choice would press the first button of the form, which is another decision. */
+  if (key === "Enter" && target.matches?.(".more-form input")) return event.preventDefault();
   if (target.matches?.("input:not([type=radio], [type=checkbox]), textarea, select")) {
     if (key === "Escape") target.blur();
     return;
