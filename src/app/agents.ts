@@ -91,8 +91,7 @@ export async function openAgents(
 ): Promise<Agents> {
   const { config, env, logger } = settings;
   const executors = RunExecutors.for(config);
-  const executes = await executors.choice();
-  if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
+  await executors.warnOfHost(logger);
   const mcp = openOtherServers(config, env, logger);
   const stored = await storage.forAgents();
   const storedBy = (principal: Principal) => stored.of(principal, memoryNamespace(principal));

@@ -133,7 +133,7 @@ function staysInside(
   if (start && !(start.ok && isAtOrBelow(start.path, WORKSPACE_MOUNT))) return false;
   const line = readCommand(call);
   if (!line.ok) return true; // no rule covers it
-  // The same relative path may be another program elsewhere.
+  // A relative path may name another program in another folder.
   const isRelative = line.commands.some(({ words }) => /^[^/]+\//.test(words[0]?.value ?? ""));
   if (start !== undefined && isRelative) return false;
   let at = join(root, start?.ok ? stripPrefix(WORKSPACE_MOUNT, start.path) : "");

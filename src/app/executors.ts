@@ -24,6 +24,7 @@ import {
   workspaceFolders,
 } from "./file-tree.ts";
 import { stripPrefix } from "../backends/paths.ts";
+import type { Logger } from "../core/logger.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { sharedObjects } from "../proposals/scan.ts";
 import { type Owner, originalOf, workspaceOf } from "./owned-places.ts";
@@ -226,8 +227,9 @@ export class RunExecutors {
     this.#choice = choose();
   }
 
-  choice(): Promise<ExecutorChoice> {
-    return this.#choice;
+  async warnOfHost(log: Logger): Promise<void> {
+    const choice = await this.#choice;
+    if (choice.kind === "host") log.warn("commands.not_isolated", { reason: choice.reason });
   }
 
   /**

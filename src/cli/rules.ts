@@ -43,7 +43,7 @@ async function remove(ids: string[], rules: readonly ApprovalRule[], local: Loca
   return say(`Removed ${counted(ids.length, "rule")}. Calls that they allowed need your approval again.`);
 }
 
-/** Says what the rules of the workspace do with a command. */
+/** Reports whether the rules of the workspace allow a command. */
 function test(
   args: CommandArguments,
   command: string,

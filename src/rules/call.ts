@@ -21,7 +21,7 @@ export interface RuledRequest {
   allow?: readonly string[];
   /** Untrusted texts that the agent has had from the beginning. */
   read?: readonly string[];
-  /** Rules count also after untrusted texts, because the operator says so. */
+  /** The operator lets rules allow calls after untrusted texts. */
   trusts?: true;
   /** Rules that the person can save with the approval. */
   offers?: readonly RuleOffer[];
@@ -33,7 +33,7 @@ export interface RuledRequest {
 export interface RuleOffer {
   /** At most five, which together cover the call. */
   rules: string[];
-  /** Describes for the person what they allow. */
+  /** Describes the allowed calls for the person. */
   sentence: string;
   /** Three calls that they allow, or fewer if there are no others. */
   examples: string[];

@@ -72,7 +72,7 @@ function editOffers([path = "", ...others]: readonly string[]): RuleOffer[] {
     {
       rules: [`Edit(/${path})`],
       sentence: `Create and change the file ${path} without asking.`,
-      examples: [`change ${path}`, `write ${path} anew`],
+      examples: [`change ${path}`, `replace all of ${path}`],
     },
     ...places.map((place) => ({
       rules: [`Edit(/${place}/**)`],

@@ -73,7 +73,7 @@ function commandRule(text: string, spec = "*"): Read {
 
 function editRule(text: string, spec = "**"): Read {
   if (/^(?:\/\/|~)/.test(spec)) return unreadable(text, "paths are those of the workspace");
-  // As in .gitignore: a pattern without a slash, except at its end, fits at any depth.
+  // A pattern without a slash, except at its end, fits at any depth, as in .gitignore.
   const path = spec.replace(/^\.\//, "/").replace(/\/$/, "/**");
   const options = path.startsWith("/") ? { fromRoot: true } : { nameAtAnyDepth: true };
   const compiled = path.startsWith("!") ? undefined : compileGlob(path, options);

@@ -108,7 +108,7 @@ export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedA
   const chosen = offeredDecisions(call).find((type) => type === answer.type);
   if (chosen === undefined) return notOffered(call, answer.type);
   if (answer.type !== "approve_always") return { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
-  // A rule allows what the person was shown, and nothing else.
+  // A rule allows only calls that the person was shown.
   const offer = offersOf(call).find((one) => ruleName(one) === ruleName(answer));
   return offer === undefined
     ? wrong(`This rule is not offered. Possible: ${offersOf(call).map(ruleName).join("; ")}.`)

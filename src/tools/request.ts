@@ -40,7 +40,7 @@ export interface CallRequest {
 }
 
 export type Decision =
-  /** `byRule`: nobody was asked, so that the call gets no right that only a person gives. */
+  /** `byRule`: nobody was asked, so that the call has no right that only a person can grant. */
   | { type: "approve"; byRule?: true }
   | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
   | {

@@ -140,9 +140,9 @@ function assemble(
   subagents: SubagentRunner | undefined,
   role: AgentRole,
 ): DeepAgentGraph {
-  checkFileTools(params.filesystem);
-  checkLimits(params.limits);
-  const { hints, callRules } = params;
+  const { hints, callRules, filesystem, limits = {} } = params;
+  checkFileTools(filesystem);
+  checkLimits(limits);
   const tools = collectTools(middleware, params);
   const stated = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
   const builtIn = builtInChannels(role.nested, role.goal !== undefined);
@@ -174,7 +174,7 @@ function assemble(
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),
     callRules,
-    limits: params.limits ?? {},
+    limits,
     tellsFailures: hints?.failures !== false,
     recursionLimit: params.recursionLimit ?? 1000,
     log: params.log ?? silentLogger,

@@ -188,7 +188,7 @@ function reviewRequest(
     gate.description ??
     cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);
   const { allowedDecisions, argsSchema, asksAlways } = gate;
-  // Rules count for what a person saw whole, and not for a call that has to be looked at again.
+  // No rule covers a call that was shown in part, or that a person has to look at again.
   const isRuled = asksAlways !== true && bound !== undefined && !bound.isPart && !again;
   const ruled = isRuled ? agent.callRules?.describe(name, args, bound) : undefined;
   return {

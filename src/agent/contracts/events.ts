@@ -51,7 +51,7 @@ export type StepEvent = { agent: AgentPath } & (
       summary: string;
       /** A person, or their deadline, decided against the call: it did not run. */
       rejected?: true;
-      /** Where its result comes from, if neither the person nor the agent wrote it. */
+      /** Source of its result, if neither the person nor the agent wrote it. */
       source?: string;
     }
   | {

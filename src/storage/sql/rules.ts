@@ -110,7 +110,7 @@ export function* noteSources(root: string, sources: ReadonlySet<string>): Steps<
   );
 }
 
-/** The copy of a conversation has what it has read. */
+/** Copies the notes about untrusted texts to the copy of a conversation. */
 export function* copySources(from: string, to: string): Steps<void> {
   const sql = "INSERT INTO thread_sources SELECT @to, source FROM thread_sources WHERE thread_id = @from";
   yield* send(sql, { from, to });
