@@ -21,6 +21,7 @@ export const LONG_FILES: readonly string[] = [
   "test/e2e/{safety,commands,delegation,http-page,inherited-files,mounts,own-folders,postgres,stopping}.test.ts",
   "test/package/{public-types,published,release}.test.ts",
   "test/proposals/{kill,renames}.property.test.ts",
+  "test/rules/shell/started-programs-long.test.ts",
   "test/runs/{background/budget,flat-cost,foreign-effects,foreign-lock,grants,history-once,lost-checkpoints,prune,shared-tail,storage-failures,two-servers}.test.ts",
   "test/server/auth/{foreign,introspection,isolation,proxy,scopes,streams}.test.ts",
   "test/server/{content/highlight,http-hostile/stdio}.test.ts",

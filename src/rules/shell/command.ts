@@ -1,7 +1,7 @@
 /** The commands of a command line past their wrappers, such as `timeout 60`, and whether they need a rule. */
 import builtins from "./builtins.json" with { type: "json" };
 import { refuse, type ShellWord } from "./words.ts";
-import wrappers from "./wrappers.json" with { type: "json" };
+import table from "./wrappers.json" with { type: "json" };
 
 /** `value` is undefined if the shell computes it. */
 export interface ShellAssignment {
@@ -21,130 +21,70 @@ export interface ShellCommand {
   readonly isHarmless: boolean;
 }
 
-interface Wrapper {
-  /** Kinds of their values; empty for an option without one. */
-  readonly options: Readonly<Record<string, keyof typeof VALUES | "">>;
-  readonly operand?: keyof typeof VALUES;
-  readonly assigns?: boolean;
-  readonly appends?: boolean;
-}
+/** `options`: a pattern of an option, in which a blank ends a word. `operand`: the pattern of a word before the command. */
+export const WRAPPERS = new Map(Object.entries(table));
 
-const VALUES = {
-  duration: /^\d+(?:\.\d+)?[smhd]?$/,
-  integer: /^-?\d+$/,
-  digits: /^\d+$/,
-  name: /^\w+$/,
-  buffer: /^(?:L|0|\d+[KM]?)$/,
-  text: /^[^]+$/,
-};
-const WRAPPERS = wrappers as Readonly<Record<string, Wrapper>>; // the kinds are those of VALUES
-const list = (names: string): ReadonlySet<string> => new Set(names.split(" "));
+export const isListed = (list: keyof typeof builtins.names, name = ""): boolean =>
+  builtins.names[list].split(" ").includes(name);
 
-export const HARMLESS_ASSIGNMENTS = list(builtins.harmlessAssignments);
-export const READ_BY_THE_SHELL = list(builtins.readByTheShell);
-export const NEVER_ALLOWED = list(builtins.neverAllowed);
-const WITH_ANY_ARGUMENTS = list(builtins.harmlessWithAnyArguments);
-const ALONE = list(builtins.harmlessAlone);
+const MOST_WRAPPERS = 8;
 
-export const wrapperNamed = (name: string): Wrapper | undefined =>
-  Object.hasOwn(WRAPPERS, name) ? WRAPPERS[name] : undefined;
-
-/** Throws a Refusal for wrappers with other options than those of the table. */
+/** Takes wrappers off. Throws a Refusal for those with other options than the table has. */
 export function unwrap(
   text: string,
   all: readonly ShellWord[],
   assigned: readonly ShellAssignment[],
 ): ShellCommand {
-  let words = all;
-  let [isOpen, isExternal] = [false, false];
+  let [words, isOpen, isExternal] = [all, false, false];
   const assignments = [...assigned];
-  for (let at = 0; ;) {
-    const name = words[at]?.value ?? refuse("it computes which program it starts");
-    // In some shells `time` takes options.
-    if (name.startsWith("-")) refuse("it has an option where a program should be");
-    const wrapper = wrapperNamed(name);
-    if (!wrapper || (name === "command" && /^-[vV]$/.test(words[at + 1]?.value ?? ""))) {
-      words = words.slice(at);
-      break;
-    }
-    if (at + 1 === words.length && !isOpen) {
+  for (let wrapped = 0; ; wrapped++) {
+    if (wrapped > MOST_WRAPPERS) refuse(`it has more than ${MOST_WRAPPERS} programs that start each other`);
+    const name = words[0]?.value ?? refuse("it computes which program it starts");
+    const wrapper = WRAPPERS.get(name);
+    if (!wrapper || (name === "command" && /^-[vV]$/.test(words[1]?.value ?? ""))) break;
+    if (words.length === 1 && !isOpen) {
       // Without a command xargs runs echo.
-      words = wrapper.appends ? [{ ...all[0]!, value: "echo" }] : words.slice(at);
-      isOpen = wrapper.appends === true;
+      isOpen = wrapper.appends;
+      if (wrapper.appends) words = words.map((word) => ({ ...word, value: "echo" }));
       break;
     }
-    const { next, replaced } = skipOptions(name, wrapper, words, at + 1);
-    at = next;
-    for (; wrapper.assigns; at++) {
-      const [, variable, value] = /^([A-Za-z_]\w*)=([^]*)$/.exec(words[at]?.value ?? "") ?? [];
-      if (variable === undefined) break;
-      assignments.push({ name: variable, value });
-    }
+    const { options, operand, assigns, appends } = wrapper;
+    const before = `^(?:(?:${(options || "(?!)").replaceAll(" ", "\\0")})\\0)*(?:--\\0)?${operand && `(?:${operand})\\0`}`;
+    // A word that is computed matches no pattern.
+    const values = words.slice(1).map(({ value = "\0" }) => `${value}\0`);
+    const [used] = new RegExp(before).exec(values.join("")) ?? refuse(`it uses ${name} in an unusual way`);
+    let at = used.split("\0").length;
+    for (let found; assigns && (found = /^([A-Za-z_]\w*)=([^]*)$/.exec(words[at]?.value ?? "")); at++)
+      assignments.push({ name: found[1] ?? "", value: found[2] });
+    if (words[at]?.value?.startsWith("-")) refuse(`it uses ${name} with ${words[at]?.value}`);
     if (at >= words.length) refuse(`${name} in it has no command of its own`);
-    if (replaced !== undefined) words = words.map((word) => replaceIn(word, replaced));
-    isOpen ||= wrapper.appends === true;
+    const replaced = appends ? /^(?:[^]*\0)?-I\0?([^\0]+)/.exec(used)?.[1] : undefined;
+    words = words.slice(at);
+    if (replaced !== undefined)
+      words = words.map((word) =>
+        word.value?.includes(replaced) ? { ...word, value: undefined, mayBeOption: true } : word,
+      );
+    isOpen ||= appends;
     isExternal ||= name !== "command" && name !== "time";
   }
-  const command = { text, words, assignments, isOpen };
-  return { ...command, isHarmless: assignments.length === 0 && isHarmless(command, isExternal) };
+  // In some shells `time` takes options.
+  if (words[0]?.value?.startsWith("-")) refuse("it has an option where a program should be");
+  const isHarmless = assignments.length === 0 && hasNoEffect(words, isOpen, isExternal);
+  return { text, words, assignments, isOpen, isHarmless };
 }
 
-const replaceIn = (word: ShellWord, replaced: string): ShellWord =>
-  word.value?.includes(replaced) ? { ...word, value: undefined, mayBeOption: true } : word;
-
-/** Returns the position of the command, and the text that xargs replaces with its input. */
-function skipOptions(name: string, wrapper: Wrapper, words: readonly ShellWord[], start: number) {
-  let next = start;
-  let replaced: string | undefined;
-  while (words[next]?.value?.startsWith("-")) {
-    const option = words[next++]?.value ?? "";
-    if (option === "--" && name !== "time") break;
-    const isLong = option.startsWith("--");
-    const [, key = "", attached] = (isLong ? /^([^=]+)(?:=([^]*))?$/ : /^(..)([^]+)?$/).exec(option) ?? [];
-    const kind = wrapper.options[key];
-    if (kind) {
-      const value = attached ?? (isLong ? undefined : words[next++]?.value);
-      if (value === undefined || !VALUES[kind].test(value)) refuse(`it uses ${name} with ${option}`);
-      if (key === "-I") replaced = value;
-    } else {
-      const isFlag = attached === undefined && kind === "";
-      const areFlags =
-        !isLong && [...option.slice(1)].every((letter) => wrapper.options[`-${letter}`] === "");
-      const isNumber = wrapper.options["-NUMBER"] === "" && /^-\d+$/.test(option);
-      if (!isFlag && !areFlags && !isNumber) refuse(`it uses ${name} with ${option}`);
-    }
-  }
-  if (wrapper.operand && !VALUES[wrapper.operand].test(words[next++]?.value ?? ""))
-    refuse(`it uses ${name} in an unusual way`);
-  return { next, replaced };
-}
-
-function isHarmless({ words, isOpen }: Pick<ShellCommand, "words" | "isOpen">, isExternal: boolean): boolean {
+function hasNoEffect(words: readonly ShellWord[], isOpen: boolean, isExternal: boolean): boolean {
   const [name = "", ...args] = words.map(({ value }) => value);
-  if (WITH_ANY_ARGUMENTS.has(name)) return true;
+  if (isListed("harmlessWithAnyArguments", name)) return true;
   if (isOpen || isExternal) return false;
-  if (ALONE.has(name) && args.length === 0) return true;
-  switch (name) {
-    case "exit":
-      return args.length === 1 && /^\d+$/.test(args[0] ?? "");
-    case "cd":
-      return args.length === 1 && /^(?!-)(?!.*\.\.(?:\/|$))[\w./@+ -]+$/.test(args[0] ?? "");
-    case "command":
-      return args.length === 2 && args[1] !== undefined;
-    case "test":
-      return isPlainTest(words.slice(1));
-    case "[":
-      return args.at(-1) === "]" && isPlainTest(words.slice(1, -1));
-    default:
-      return false;
-  }
-}
-
-/** True for a condition that shells read alike whatever its operands are, and that evaluates no subscript. */
-function isPlainTest(words: readonly ShellWord[]): boolean {
-  if (words.some(({ splits }) => splits)) return false;
-  const values = words.map(({ value }) => value);
-  if (values[0] === "!") values.shift();
-  if (values.length === 2) return /^-[defhLrswxzn]$/.test(values[0] ?? "");
-  return values.length === 3 && /^!?=$/.test(values[1] ?? "");
+  if (args.length === 0) return isListed("harmlessAlone", name);
+  const [first = ""] = args;
+  if (name === "exit") return args.length === 1 && /^\d+$/.test(first);
+  if (name === "cd") return args.length === 1 && /^(?!-)(?!.*\.\.(?:\/|$))[\w./@+ -]+$/.test(first);
+  if (name === "command") return args.length === 2 && args[1] !== undefined;
+  // Shells read these conditions alike, whatever the operands are, and evaluate no subscript.
+  if (name === "[" ? args.pop() !== "]" : name !== "test") return false;
+  if (args[0] === "!") args.shift();
+  const isPlain = args.length === 2 ? /^-[defhLrswxzn]$/.test(args[0] ?? "") : args.length === 3;
+  return isPlain && !words.some(({ splits }) => splits) && (args.length === 2 || /^!?=$/.test(args[1] ?? ""));
 }

@@ -1,35 +1,22 @@
-/**
- * Arguments by which otherwise harmless programs start programs, or read and write files elsewhere. They need approval
- * where a rule allows any arguments.
- */
+/** Arguments that need approval where a rule allows any: they start programs, or read and write files elsewhere. */
 import { groupBy } from "../../core/group-by.ts";
 import type { ShellCommand } from "./command.ts";
 import table from "./options.json" with { type: "json" };
 import type { ShellWord } from "./words.ts";
 
-/** An entry of the table, for programs and subcommands. Lists are separated by blanks. */
+/** An entry of the table, which the README of the module explains. Lists are separated by blanks. */
 interface Entry {
   readonly commands: string;
   readonly source: string;
-  /** `--long`, with abbreviations; `-o`, alone or among other letters; `^text` at the start of a word; `=` in a word. */
   readonly options?: string;
-  /** Forms of long options: `words` also have one dash and no letters are combined; `both` allows either. */
   readonly dashes?: string;
-  /** True if `--` ends the options. */
   readonly endsOptions?: boolean;
-  /** The arguments that may come first if a rule leaves the first one open. */
   readonly subcommands?: string;
-  /** True if a rule must include the first argument: a program, code or a host. */
   readonly code?: boolean;
-  /** Options whose value is the next word, before that argument. */
   readonly valued?: string;
-  /** Programs with fewer arguments than this read code from standard input. */
   readonly interprets?: number;
-  /** Number of arguments that the program does not write to. */
   readonly operands?: number;
 }
-
-type Word = Pick<ShellWord, "value" | "splits">;
 
 const split = (list = ""): string[] => list.split(" ").filter(Boolean);
 const ENTRIES = groupBy(
@@ -38,11 +25,11 @@ const ENTRIES = groupBy(
   ),
   ({ path }) => path[0],
 );
-/** Stands for the arguments that xargs adds. */
-const ADDED: ShellWord = { text: "", value: undefined, splits: true, mayBeOption: true };
+/** Represents the arguments that xargs adds. */
+const ADDED: ShellWord = { value: undefined, splits: true, mayBeOption: true };
 
-/** Entries for a command, and after options or computed words for all subcommands that it may have. `start`: the position of the first argument. */
-function* entriesFor(words: readonly Word[]) {
+/** Entries for a command. After options or computed words it may have any subcommand. `start`: its first argument. */
+function* findEntries(words: readonly ShellWord[]) {
   const program = words[0]?.value?.replace(/^.*\//s, "") ?? "";
   for (const { entry, path } of ENTRIES.get(program) ?? ENTRIES.get(program.replace(/[\d.]+$/, "")) ?? []) {
     let [found, start, isSure] = [1, 1, true];
@@ -59,28 +46,32 @@ function* entriesFor(words: readonly Word[]) {
 }
 
 /** Arguments that are neither options nor their values. */
-const operandsAfter = (words: readonly Word[], start: number, { valued }: Entry): Word[] =>
-  words.filter(
-    ({ value }, index) =>
-      index >= start && !value?.startsWith("-") && !split(valued).includes(words[index - 1]?.value ?? ""),
-  );
+const operandsAfter = (words: readonly ShellWord[], start: number, { valued }: Entry): ShellWord[] =>
+  words.filter(({ value = "" }, index) => {
+    const isOperand = !value.startsWith("-") || value === "--version" || value === "--help";
+    return index >= start && isOperand && !split(valued).includes(words[index - 1]?.value ?? "");
+  });
 
-/** True if a rule with these words does not cover the arguments that follow them. */
-export function needsApproval({ words, isOpen }: ShellCommand, literal: readonly string[]): boolean {
+/** True for a word that a rule names after a program with subcommands. */
+const isSubcommand = ({ value = "" }: ShellWord, { subcommands }: Entry): boolean =>
+  !value.startsWith("-") || split(subcommands).includes(value);
+
+/** True if a rule with these words does not cover a command that begins with them. */
+export function needsApproval({ words, isOpen }: ShellCommand, rule: readonly ShellWord[]): boolean {
   const all = isOpen ? [...words, ADDED] : words;
-  const inRule = words.slice(0, literal.length);
-  for (const { entry, start } of entriesFor(all)) {
-    const next = all[Math.max(start, literal.length)];
-    const isIncluded = literal.length > start && !literal[start]?.startsWith("-");
-    if (entry.subcommands !== undefined && !isIncluded && next)
-      if (!split(entry.subcommands).includes(next.value ?? "")) return true;
-    const hasOperand = operandsAfter(inRule, start, entry).length > 0;
-    if (entry.code && !hasOperand) return true;
-    if (entry.interprets && !hasOperand && (next?.mayBeOption ?? true)) return true;
+  for (const { entry, start } of findEntries(all)) {
     const operands = operandsAfter(all, start, entry);
-    const most = entry.operands ?? operands.length;
-    if (operands.length > most || (entry.operands && operands.some(({ splits }) => splits))) return true;
-    if (hasOption(all, literal.length, entry)) return true;
+    if (operands.length < (entry.interprets ?? 0)) return true;
+    const next = all[Math.max(start, rule.length)];
+    if (all.length === rule.length) continue;
+    const first = rule[start];
+    if (entry.subcommands !== undefined && !(first && isSubcommand(first, entry)))
+      if (next && !split(entry.subcommands).includes(next.value ?? "")) return true;
+    const namesOperand = operandsAfter(rule, start, entry).length > 0;
+    if (!namesOperand && (entry.code || (entry.interprets && next?.mayBeOption))) return true;
+    if (operands.length > (entry.operands ?? Infinity)) return true;
+    if (entry.operands !== undefined && operands.some(({ splits }) => splits)) return true;
+    if (hasOption(all, Math.max(rule.length, 1), entry)) return true;
   }
   return false;
 }
@@ -89,44 +80,29 @@ function hasOption(words: readonly ShellWord[], start: number, entry: Entry): bo
   const options = split(entry.options);
   const mayBeOperand = options.some((option) => /^(?:\^[^-]|=)/.test(option));
   for (const [index, { value, mayBeOption }] of words.entries()) {
-    const previous = words[index - 1]?.value;
-    if (entry.endsOptions && value === "--" && previous !== undefined && !previous.startsWith("-"))
-      return false;
-    if (index < Math.max(start, 1) || options.length === 0) continue;
-    if (
-      value === undefined
-        ? mayBeOption || mayBeOperand
-        : options.some((option) => isOption(value, option, entry))
-    )
-      return true;
+    const isAfterOption = words[index - 1]?.mayBeOption !== false;
+    if (entry.endsOptions && value === "--" && !isAfterOption) return false;
+    if (index < start || options.length === 0) continue;
+    if (value === undefined && (mayBeOption || mayBeOperand)) return true;
+    if (value !== undefined && options.some((option) => isOption(value, option, entry.dashes))) return true;
   }
   return false;
 }
 
-function isOption(word: string, option: string, { dashes }: Entry): boolean {
+function isOption(word: string, option: string, dashes = "letters"): boolean {
   if (option.startsWith("^")) return word.startsWith(option.slice(1));
   if (option.startsWith("=")) return !word.startsWith("-") && word.includes(option);
   const [, start = "", name = ""] = /^(--?)([^=]+)/.exec(word) ?? [];
-  const isWord = start === "--" || (start === "-" && dashes !== undefined && name.length > 1);
-  if (option.startsWith("--")) return isWord && option.toLowerCase().startsWith(name.toLowerCase(), 2);
+  const isLong = start === "--" || (start === "-" && dashes !== "letters" && name.length > 1);
+  if (option.startsWith("--")) return isLong && option.toLowerCase().startsWith(name.toLowerCase(), 2);
   const letter = option.charAt(1);
-  return dashes === "words" ? name === letter : start === "-" && word.includes(letter, 1);
+  return dashes === "words" ? name === letter : start === "-" && name.includes(letter);
 }
 
-/** The reason why a rule with these words and any others covers no command. */
-export function findUselessRule(literal: readonly string[]): string | undefined {
-  const words = literal.map((value) => ({ value, splits: false }));
-  for (const { entry, start, name } of entriesFor(words)) {
-    if (entry.code && operandsAfter(words, start, entry).length === 0)
-      return `${name} runs what its first argument says. Include that argument in the rule.`;
-    if (entry.subcommands !== undefined && literal[start]?.startsWith("-"))
-      return `Write the subcommand directly after ${name}. The rule covers no options before it.`;
-  }
-  return undefined;
-}
-
-/** True if the program reads its code from standard input, so that a rule without arguments would allow any code. */
-export const readsCode = (words: readonly ShellWord[]): boolean =>
-  [...entriesFor(words)].some(
-    ({ entry, start }) => operandsAfter(words, start, entry).length < (entry.interprets ?? 0),
-  );
+/** The program or subcommand that runs its first argument, which a rule with these words does not name. */
+export const findUnnamed = (rule: readonly ShellWord[]): string | undefined =>
+  [...findEntries(rule)].find(({ entry, start }) => {
+    if (entry.code && operandsAfter(rule, start, entry).length === 0) return true;
+    const first = rule[start];
+    return entry.subcommands !== undefined && first && !isSubcommand(first, entry);
+  })?.name;

@@ -5,19 +5,13 @@
  * words there may be nothing but blanks, operators, keywords and comments. A type of node that is not listed is refused.
  */
 import { createRequire } from "node:module";
-import type { Assignment, Command, parse, PipelineNode, Redirection, AndOr, Statement, Word } from "unbash";
-import {
-  HARMLESS_ASSIGNMENTS,
-  READ_BY_THE_SHELL,
-  unwrap,
-  type ShellAssignment,
-  type ShellCommand,
-} from "./command.ts";
+import type { Command, forEachChild, parse, SyntaxNode, Word } from "unbash";
+import { isListed, unwrap, type ShellAssignment, type ShellCommand } from "./command.ts";
 import { readWord, Refusal, refuse, type ShellWord } from "./words.ts";
 
 export type { ShellCommand } from "./command.ts";
 
-/** `sh`: the subset that bash and the other shells of POSIX read alike. */
+/** `sh`: the subset that bash and other POSIX shells read alike. */
 export type ShellDialect = "bash" | "sh";
 
 export type ShellReading =
@@ -31,22 +25,34 @@ export type ShellReading =
   | { readonly ok: false; readonly reason: string };
 
 const MOST_CHARACTERS = 10_000;
-/** Shells give these names no meaning. */
+/** Shells attach no meaning to these names of variables. */
 const PLAIN_NAME = /^[a-z][a-z0-9]{0,15}$/;
 
 const loadRequired = createRequire(import.meta.url);
 
 interface Reader {
+  readonly unbash: { readonly parse: typeof parse; readonly forEachChild: typeof forEachChild };
   readonly source: string;
   readonly dialect: ShellDialect;
   readonly commands: ShellCommand[];
-  /** What was read, in the order of the source. Words of one unit have only blanks between them. */
+  /** Ranges that were read, in order. Between those of one unit there are only blanks. */
   readonly spans: { readonly pos: number; readonly end: number; readonly unit: object }[];
 }
 
-export function readCommandLine(line: string, dialect: ShellDialect): ShellReading {
+export function readCommandLine(source: string, dialect: ShellDialect): ShellReading {
   try {
-    const commands = readCommands(line, dialect);
+    if (source.length > MOST_CHARACTERS) refuse(`it is longer than ${MOST_CHARACTERS} characters`);
+    if (!source.isWellFormed()) refuse("it is not valid Unicode");
+    if (/[\0-\x08\x0b-\x1f\x7f]/.test(source)) refuse("it has control characters");
+    // Shells join such lines before they look for words, and parsers may not. Quotes make no difference.
+    if (/(?:^|[^ \t])\\\n/.test(source)) refuse("it joins two lines with a backslash within a word");
+    const unbash = loadRequired("unbash") as Reader["unbash"]; // its own types
+    const script = unbash.parse(source);
+    if (script.errors?.length) refuse("it has a syntax error");
+    const commands: ShellCommand[] = [];
+    const reader: Reader = { unbash, source, dialect, commands, spans: [] };
+    walk(script, script, reader);
+    checkGaps(reader);
     const changesFolder = commands.flatMap(({ words: [program, folder], isHarmless }) =>
       isHarmless && program?.value === "cd" && folder?.value ? [folder.value] : [],
     );
@@ -58,63 +64,38 @@ export function readCommandLine(line: string, dialect: ShellDialect): ShellReadi
   }
 }
 
-function readCommands(source: string, dialect: ShellDialect): ShellCommand[] {
-  if (source.length > MOST_CHARACTERS) refuse(`it is longer than ${MOST_CHARACTERS} characters`);
-  if (!source.isWellFormed()) refuse("it is not valid Unicode");
-  if (/[\0-\x08\x0b-\x1f\x7f]/.test(source)) refuse("it has control characters");
-  // Shells join such lines before they look for words, and parsers may not. Quotes make no difference.
-  if (/(?:^|[^ \t])\\\n/.test(source)) refuse("it joins two lines with a backslash within a word");
-  const unbash = loadRequired("unbash") as { parse: typeof parse }; // its own types
-  const script = unbash.parse(source);
-  if (script.errors?.length) refuse("it has a syntax error");
-  const reader: Reader = { source, dialect, commands: [], spans: [] };
-  walkAll(script.commands, reader);
-  checkGaps(reader);
-  return reader.commands;
-}
+/** To or from /dev/null, or copies of standard streams. */
+const HARMLESS_REDIRECTION =
+  /^(?:[0-2]?(?:<|>>?|>\|)[ \t]*\/dev\/null|&>>?[ \t]*\/dev\/null|[0-2]?>&[ \t]*[0-2])$/;
 
-const walkAll = (nodes: readonly (Statement | PipelineNode)[], reader: Reader): void => {
-  for (const node of nodes) walk(node, reader);
-};
+const STRUCTURE =
+  /^(?:Script|Statement|CompoundList|AndOr|Pipeline|Time|Negation|Redirected|Subshell|BraceGroup|If|Elif|While|For)$/;
 
-function walk(node: Statement | PipelineNode | AndOr, reader: Reader): void {
-  switch (node.type) {
-    case "Statement":
-      return walk(node.command, reader);
-    case "Pipeline":
-      if (reader.dialect === "sh" && node.operators.includes("|&"))
-        refuse("it uses |&, which some shells do not have");
-      return walkAll(node.commands, reader);
-    case "AndOr":
-      return walkAll(node.commands, reader);
-    case "Command":
-      return readCommand(node, reader);
-    case "Subshell":
-    case "BraceGroup":
-      if (reader.source.startsWith("((", node.pos)) refuse("it may have arithmetic");
-      return walkAll(node.body.commands, reader);
-    case "Redirected":
-      walk(node.command, reader);
-      for (const redirection of node.redirects) readRedirection(redirection, reader, node);
-      return;
-    case "If":
-      for (const part of [node, ...node.elif])
-        walkAll([...part.clause.commands, ...part.then.commands], reader);
-      return walkAll(node.else?.commands ?? [], reader);
-    case "While":
-      return walkAll([...node.clause.commands, ...node.body.commands], reader);
-    case "For":
-      if (!PLAIN_NAME.test(take(node.name, reader, node.name)))
-        refuse("it sets a variable that may have an effect");
-      for (const word of node.wordlist ?? refuse("it repeats commands for its parameters"))
-        readParsedWord(word, reader, node);
-      return walkAll(node.body.commands, reader);
-    default:
-      return refuse("it uses shell syntax that no rule covers");
+function walk(node: SyntaxNode, parent: SyntaxNode, reader: Reader): void {
+  if (node.type === "Command") return readCommand(node, reader);
+  if (/^(?:Redirect|HereDoc|HereString)$/.test(node.type)) {
+    const text = take(node, reader, parent);
+    const isForBash = reader.dialect === "sh" && text.startsWith("&");
+    if (isForBash || !HARMLESS_REDIRECTION.test(text)) refuse("it redirects to or from a file");
+    return;
   }
+  if (node.type === "Word") {
+    // The name of a loop's variable stands apart from its words.
+    readParsedWord(node, reader, parent.type === "For" && parent.name === node ? node : parent);
+    return;
+  }
+  if (!STRUCTURE.test(node.type)) refuse("it uses shell syntax that no rule covers");
+  if (node.type === "For" && !node.wordlist) refuse("it repeats commands for its parameters");
+  if (node.type === "For" && !PLAIN_NAME.test(node.name.text)) refuse(SETS_VARIABLE);
+  if (node.type === "Subshell" && reader.source.startsWith("((", node.pos)) refuse("it may have arithmetic");
+  if (node.type === "Pipeline" && reader.dialect === "sh" && node.operators.includes("|&"))
+    refuse("it uses |&, which some shells do not have");
+  reader.unbash.forEachChild(node, (child) => walk(child, node, reader));
 }
 
-/** Notes that this part of the source was read, and returns it. */
+const SETS_VARIABLE = "it sets a variable that may have an effect";
+
+/** Notes that a range of the source was read, and returns it. */
 function take({ pos, end }: { pos: number; end: number }, { source, spans }: Reader, unit: object): string {
   spans.push({ pos, end, unit });
   return source.slice(pos, end);
@@ -123,7 +104,7 @@ function take({ pos, end }: { pos: number; end: number }, { source, spans }: Rea
 function readParsedWord(word: Word, reader: Reader, unit: object): ShellWord {
   const text = take(word, reader, unit);
   const read = readWord(text);
-  if (text !== word.text || (read.value !== undefined && read.value !== word.value))
+  if (text !== word.text || (read.value ?? word.value) !== word.value)
     refuse("it has a word with two readings");
   return read;
 }
@@ -133,52 +114,36 @@ function readCommand(node: Command, reader: Reader): void {
   const assignments: ShellAssignment[] = [];
   for (const part of [...node.prefix, ...(node.name ? [node.name] : []), ...node.suffix]) {
     if (part.type === "Word") words.push(readParsedWord(part, reader, node));
-    else if (part.type !== "Assignment") readRedirection(part, reader, node);
+    else if (part.type !== "Assignment") walk(part, node, reader);
     // Some builtins take assignments as arguments.
     else if (words.length > 0) words.push(readWord(take(part, reader, node)));
-    else assignments.push(readAssignment(part, take(part, reader, node)));
-  }
-  if (words.length > 0) {
-    reader.commands.push(unwrap(reader.source.slice(node.pos, node.end), words, assignments));
-    return;
+    else {
+      const [, name, value = ""] = /^([A-Za-z_]\w*)=([^]*)$/.exec(take(part, reader, node)) ?? [];
+      if (name !== part.name || value.startsWith("("))
+        refuse("it assigns to an array, or appends to a variable");
+      assignments.push({ name, value: readWord(value).value });
+    }
   }
   const isPlain = ({ name }: ShellAssignment): boolean =>
-    PLAIN_NAME.test(name) || (HARMLESS_ASSIGNMENTS.has(name) && !READ_BY_THE_SHELL.has(name));
-  if (!assignments.every(isPlain)) refuse("it sets a variable that may have an effect");
-}
-
-function readAssignment(node: Assignment, text: string): ShellAssignment {
-  const [, name, value = ""] = /^([A-Za-z_]\w*)=([^]*)$/.exec(text) ?? [];
-  if (name !== node.name || value.startsWith("(")) refuse("it assigns to an array, or appends to a variable");
-  return { name, value: readWord(value).value };
-}
-
-/** Throws a Refusal unless it is to or from /dev/null, or a copy of a standard stream. */
-function readRedirection(node: Redirection, reader: Reader, unit: object): void {
-  if (node.type !== "Redirect") refuse("it has a here document or a here string");
-  const text = take(node, reader, unit);
-  const [, from, operator, target = ""] = /^([0-2&]?)([<>]+[|&]?)[ \t]*([^]+)$/.exec(text) ?? [];
-  const { value } = readWord(target);
-  const isCopy = operator === ">&" && from !== "&" && /^[0-2]$/.test(value ?? "");
-  const operators = from !== "&" ? "< > >> >|" : reader.dialect === "bash" ? "> >>" : "";
-  const isNull = value === "/dev/null" && operators.split(" ").includes(operator ?? "");
-  if (target !== node.target?.text || !(isCopy || isNull)) refuse("it redirects to or from a file");
-}
-
-/** Throws a Refusal if there is anything else between what was read than blanks, or operators, keywords and comments. */
-function checkGaps({ source, spans }: Reader): void {
-  let last = { end: 0, unit: {} };
-  for (const span of [...spans, { pos: source.length, end: source.length, unit: spans }]) {
-    const gap = source.slice(last.end, span.pos).replaceAll("\\\n", " ");
-    const bare = gap.replaceAll(/(^|[\s;&|(){}])#[^\n]*/g, "$1");
-    const isBlank = /^[ \t]*$/.test(gap);
-    const mayBeBlank = span.unit === last.unit || last.end === 0 || span.pos === source.length;
-    const isBetween = BETWEEN_COMMANDS.test(bare) && (last.end === 0 || !/^[ \t]*[({]/.test(gap));
-    if (span.pos < last.end || !(isBlank ? mayBeBlank : span.unit !== last.unit && isBetween))
-      refuse("it has text that was not understood");
-    last = span;
-  }
+    PLAIN_NAME.test(name) || (isListed("harmlessAssignments", name) && !isListed("readByTheShell", name));
+  if (words.length > 0)
+    reader.commands.push(unwrap(reader.source.slice(node.pos, node.end), words, assignments));
+  else if (!assignments.every(isPlain)) refuse(SETS_VARIABLE);
 }
 
 const BETWEEN_COMMANDS =
   /^(?:[\s;&|!(){}]|(?:if|then|elif|else|fi|while|until|do|done|for|in|time(?:[ \t]+-p)?(?:[ \t]+--)?)(?![\w-]))*$/;
+
+/** Throws a Refusal for anything else between the ranges than blanks, or operators, keywords and comments. */
+function checkGaps({ source, spans }: Reader): void {
+  const text = `${source}\n`;
+  let last = { end: 0, unit: {} };
+  for (const span of [...spans, { pos: text.length, end: text.length, unit: spans }]) {
+    const gap = text.slice(last.end, span.pos).replaceAll("\\\n", " ");
+    const bare = gap.replaceAll(/(^|[\s;&|(){}])#[^\n]*/g, "$1");
+    const isBetween = BETWEEN_COMMANDS.test(bare) && (last.end === 0 || /^[ \t]*[^ \t({]/.test(gap));
+    if (span.pos < last.end || !(span.unit === last.unit ? /^[ \t]*$/.test(gap) : isBetween))
+      refuse("it has text that was not understood");
+    last = span;
+  }
+}

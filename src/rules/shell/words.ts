@@ -5,8 +5,6 @@
 
 /** A word of a command line. */
 export interface ShellWord {
-  /** The word in the source. */
-  readonly text: string;
   /** Its literal value. Undefined if the shell computes it. */
   readonly value: string | undefined;
   /** True if the shell may make several words of it, or none. */
@@ -22,10 +20,10 @@ export function refuse(reason: string): never {
   throw new Refusal(reason);
 }
 
-const VARIABLE = /\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])/y;
-/** Operands are literal; operators neither assign nor fail nor evaluate. */
-const BRACED = /\$\{#?[A-Za-z_]\w*(?:(?::?[-+]|%%?|##?)[\w.,/ *-]*)?\}/y;
+/** With braces, operands are literal, and operators neither assign nor fail nor evaluate. */
+const EXPANSION = /\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{#?[A-Za-z_]\w*(?:(?::?[-+]|%%?|##?)[\w.,/ *-]*)?\})/y;
 const SUBSTITUTION = "it uses the output of another command";
+const MAY_RUN = "it has an expansion that may run other commands";
 
 /** Throws a Refusal. */
 export function readWord(text: string): ShellWord {
@@ -49,7 +47,8 @@ export function readWord(text: string): ShellWord {
       add(isEscape ? next : character);
       if (isEscape) length = 2;
     } else if (character === "$" && (!isQuoted || /[\w({[@*#?$!-]/.test(next))) {
-      length = expansionLength(text, at);
+      EXPANSION.lastIndex = at;
+      length = EXPANSION.exec(text)?.[0].length ?? refuse(next === "(" ? SUBSTITUTION : MAY_RUN);
       first ??= "-";
       isLiteral = false;
       if (!isQuoted || next === "@" || next === "*") splits = splitsAtBlanks = true;
@@ -75,15 +74,5 @@ export function readWord(text: string): ShellWord {
     at += length;
   }
   if (isQuoted) refuse("it has an open quote");
-  const mayBeOption = first === "-" || splitsAtBlanks;
-  return { text, value: isLiteral ? value : undefined, splits, mayBeOption };
-}
-
-function expansionLength(text: string, at: number): number {
-  for (const pattern of [VARIABLE, BRACED]) {
-    pattern.lastIndex = at;
-    const found = pattern.exec(text);
-    if (found) return found[0].length;
-  }
-  return refuse(text.startsWith("$(", at) ? SUBSTITUTION : "it has an expansion that may run other commands");
+  return { value: isLiteral ? value : undefined, splits, mayBeOption: first === "-" || splitsAtBlanks };
 }

@@ -102,8 +102,8 @@ describe("a person has to look at", () => {
     ["x=(a b)", "it assigns to an array, or appends to a variable"],
     ["x+=a", "it assigns to an array, or appends to a variable"],
     ["x[0]=a", "it assigns to an array, or appends to a variable"],
-    ["a <<EOF\nb\nEOF", "it has a here document or a here string"],
-    ["a <<< b", "it has a here document or a here string"],
+    ["a <<EOF\nb\nEOF", FILE],
+    ["a <<< b", FILE],
     ["a\r\n", "it has control characters"],
     ["a \u0001", "it has control characters"],
     ["a \ud800", "it is not valid Unicode"],
@@ -192,6 +192,7 @@ describe("wrappers", () => {
     ["xargs -0 -r -t -n 1 -P4 -L 2 -d '\\n' a", ["a …"]],
     ["xargs -r0 a", ["a …"]],
     ["xargs -I{} a {} b{} c", ["a ? ? c …"]],
+    ["xargs -I a -I b c a b", ["c a ? …"]],
     ["xargs -I % timeout 5 nice a %", ["a ? …"]],
     ["timeout 5 env CI=1 nice -n 3 xargs a b", ["CI=1 a b …"]],
     ["command -v a", ["command -v a"]],
@@ -201,7 +202,7 @@ describe("wrappers", () => {
   });
 
   test.for([
-    ["timeout --foo 5 a", "it uses timeout with --foo"],
+    ["timeout --foo 5 a", "it uses timeout in an unusual way"],
     ["timeout a", "it uses timeout in an unusual way"],
     ["timeout 5", "timeout in it has no command of its own"],
     ["timeout $x a", "it uses timeout in an unusual way"],
@@ -209,7 +210,12 @@ describe("wrappers", () => {
     ["nohup -x a", "it uses nohup with -x"],
     ["command -p a", "it uses command with -p"],
     ["time -v a", "it has an option where a program should be"],
-    ["env -- -v a", "it has an option where a program should be"],
+    ["env -- -v a", "it uses env with -v"],
+    ["xargs -d $x a b", "it uses xargs with -d"],
+    ['xargs -d "$x" a b', "it uses xargs with -d"],
+    ["nice -n $x a b", "it uses nice with -n"],
+    ["xargs -I $x a b", "it uses xargs with -I"],
+    ["timeout -k $x 5 a", "it uses timeout in an unusual way"],
     ["env -i a", "it uses env with -i"],
     ["env -S 'a b'", "it uses env with -S"],
     ["env CI=1", "env in it has no command of its own"],
@@ -222,6 +228,8 @@ describe("wrappers", () => {
     ["xargs xargs", "xargs in it has no command of its own"],
     ["xargs timeout 5", "timeout in it has no command of its own"],
     ["xargs nice -5", "nice in it has no command of its own"],
+    ["nohup $x a", "it computes which program it starts"],
+    ["nice ".repeat(9) + "a", "it has more than 8 programs that start each other"],
   ])("%s asks", ([line, reason]) => {
     expect(found(line!)).toBe(reason);
   });
