@@ -1,13 +1,12 @@
 /** The rules about calls of a run: those of the operator, and those that a workspace adds. */
 import { join } from "node:path";
-import type { CallRules } from "../agent/contracts/call-rules.ts";
 import { isAtOrBelow, stripPrefix, validatePath } from "../backends/paths.ts";
 import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import type { Config } from "../config/schema.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { parsedUrl } from "../core/unknown.ts";
 import { approvedSite, displayHost } from "../web/url.ts";
-import type { RuledCall } from "../rules/call.ts";
+import type { CallRules, RuledCall } from "../rules/call.ts";
 import { allowingRules, readCommand, readRules } from "../rules/rule.ts";
 import { type MountedExecutor, isIsolated } from "./executors.ts";
 import { type Owner, type PlacesConfig, originalOf, workspaceOf } from "./owned-places.ts";

@@ -61,3 +61,20 @@ export interface ApprovalRule {
 /** True for a call that sends something out, or changes something outside the workspace. */
 export const reachesOut = (call: RuledCall): boolean =>
   call.kind === "command" ? !call.isSandboxed || call.hasNetwork : call.kind !== "edit";
+
+/** The rules of an operator and of people about the calls of an agent and its subagents. */
+export interface CallRules {
+  /** `deny`: why the call may not run. `ask`: a person is asked about it, whatever they allowed before. */
+  judge(name: string, args: Record<string, unknown>): { deny?: string; ask?: true };
+  /**
+   * Describes the call for rules that allow calls. Returns undefined if none of them may allow it. `place`: the path that
+   * it touches, links followed.
+   */
+  describe(
+    name: string,
+    args: Record<string, unknown>,
+    preview: { place?: string | undefined },
+  ): RuledRequest | undefined;
+  /** Names the source of a call's result, if neither the person nor the agent wrote it. */
+  untrustedSource(name: string, args: Record<string, unknown>): string | undefined;
+}

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { CallRules } from "../../src/agent/contracts/call-rules.ts";
+import type { CallRules } from "../../src/rules/call.ts";
 import type { AgentWork, Approval, OpenQuestion, Run, RunView } from "../../src/runs/run.ts";
 import type { RunsByHolder, RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";

@@ -16,7 +16,7 @@ export const LONG_FILES: readonly string[] = [
   "test/commands/completions.test.ts",
   "test/commands/{doctor/doctor,init/init,install/clients,install/install,keys/keys,models/models,news/news,runs/runs,schedule/schedule,login/login}.test.ts",
   "test/commands/run/{keychain,run}.test.ts",
-  "test/evals/{evals,main-job}.test.ts",
+  "test/evals/{approvals,evals,main-job}.test.ts",
   "test/commands/terminal/{hostile-texts,keyboard,pseudo-terminal,questions}.test.ts",
   "test/e2e/{safety,commands,delegation,http-page,inherited-files,mounts,own-folders,postgres,stopping}.test.ts",
   "test/package/{public-types,published,release}.test.ts",

@@ -15,7 +15,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { WebToolName } from "../../tools/options.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { FilesystemPermission } from "../calls/permissions.ts";
-import type { CallRules } from "../contracts/call-rules.ts";
+import type { CallRules } from "../../rules/call.ts";
 import type { AgentMiddleware, ProviderTool, ToolInput } from "../contracts/middleware.ts";
 import type { GoalState } from "../contracts/goal.ts";
 import type { ResponseFormat } from "../models/structured-answer.ts";

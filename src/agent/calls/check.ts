@@ -5,7 +5,7 @@ import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import type { Decision } from "../../tools/request.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
-import type { CallRules } from "../contracts/call-rules.ts";
+import type { CallRules } from "../../rules/call.ts";
 import type { AgentTool, Gate, ValidatedArgs } from "../contracts/middleware.ts";
 import type { HitlRequest } from "../contracts/question.ts";
 import type { ArgumentsCheck } from "./arguments.ts";
