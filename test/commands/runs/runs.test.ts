@@ -140,6 +140,22 @@ test("an answer is stored, and the run goes on with it", async () => {
   expect(readdirSync(home.workspace)).toHaveLength(2);
 });
 
+test("a rule is saved with an answer if it was offered, and the next run needs no approval", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  const shown = (await home.bin("runs", "show", runId)).stdout;
+  const [, rule = ""] = /^1 {2}(Edit\(.*\))$/m.exec(shown) ?? [];
+  expect(shown).toContain("Always allow, by one of these rules:");
+  const always = (given: string) => home.bin("runs", "answer", runId, "--always", given);
+  const other = await always("Bash(*)");
+  expect([other.code, other.stderr]).toEqual([1, expect.stringContaining(`not offered. Possible: ${rule}`)]);
+  expect((await home.bin("runs", "answer", runId, "--always", rule, "--approve")).code).toBe(2);
+  expect((await always(rule)).stdout).toMatch(/ approved: Create \/workspace\//);
+  expect((await home.bin("rules", "list")).stdout).toContain(rule);
+  await home.bin("run", "--resume", runId);
+  expect(readdirSync(home.workspace)).toHaveLength(2);
+});
+
 test("an edit is checked before it is stored, and is what is run", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);

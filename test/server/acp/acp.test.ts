@@ -65,7 +65,12 @@ test("a prompt is a run: its plan, calls, changes and answer are shown, and the 
       { type: "diff", path: report, oldText: null, newText: expect.stringContaining("# Report") },
     ],
   });
-  expect(options.map(({ kind }) => kind)).toEqual(["allow_once", "allow_always", "reject_once"]);
+  expect(options.map(({ kind }) => kind)).toEqual([
+    "allow_once",
+    "allow_always",
+    "allow_always",
+    "reject_once",
+  ]);
   const { updates } = editor;
   expect(updates.filter(({ sessionUpdate }) => sessionUpdate === "plan").at(-1)).toMatchObject({
     entries: expect.arrayContaining([expect.objectContaining({ status: "completed" })]),
@@ -92,6 +97,24 @@ test("a prompt is a run: its plan, calls, changes and answer are shown, and the 
 
   const listed = await editor.agent.request(session.list, { cwd });
   expect(listed.sessions).toMatchObject([{ sessionId, cwd, title: TASK }]);
+});
+
+test("an option of the editor saves the rule that it names", async () => {
+  const { cwd, env, open } = newPlace();
+  const always = async (): Promise<RequestPermissionResponse> => ({
+    outcome: { outcome: "selected", optionId: "approve_always_1" },
+  });
+  const editor = await open({ permission: always });
+  const sessionId = await begin(editor, cwd);
+  await ask(editor, sessionId, TASK);
+  expect(editor.asked[0]?.options.find(({ optionId }) => optionId === "approve_always_1")).toEqual({
+    optionId: "approve_always_1",
+    kind: "allow_always",
+    name: expect.stringMatching(/^Always allow Edit\(\/deepagent-report\.md\): Create and change the file /),
+  });
+  expect(existsSync(join(cwd, "deepagent-report.md"))).toBe(true);
+  const listed = await promisify(execFile)(process.execPath, [await program(), "rules", "list"], { env });
+  expect(listed.stdout).toMatch(/Edit\(\/deepagent-report\.md\)[^]* acp, in run /);
 });
 
 test("a killed agent continues its run when the session is loaded again, and asks again", async () => {

@@ -60,6 +60,25 @@ const writing = () =>
     }),
   });
 
+test("a front end saves a rule that was offered, and no other", async () => {
+  const { env, workspace } = await writing();
+  const agent = agentAt(await serve(env));
+  agent.addMessage(user("write it"));
+  const { interrupts } = await run(agent);
+  expect(interrupts[0]?.responseSchema).toMatchObject({
+    properties: { rule: { oneOf: [{ const: "Edit(/a.md)" }] } },
+  });
+  const decide = (rule: string) => {
+    const payload = { decision: "approve_always", rule };
+    const entry = { interruptId: interrupts[0]?.id ?? "", status: "resolved" as const, payload };
+    return run(agent, { resume: [entry] });
+  };
+  expect((await decide("Bash(*)")).error).toContain("This rule is not offered");
+  expect(existsSync(join(workspace, "a.md"))).toBe(false);
+  expect((await decide("Edit(/a.md)")).outcome).toEqual({ type: "success" });
+  expect(existsSync(join(workspace, "a.md"))).toBe(true);
+});
+
 test("a front end sees a run, decides on what it waits for, and continues the thread", async () => {
   const { env, workspace } = await writing();
   const agent = agentAt(await serve(env));
@@ -69,7 +88,9 @@ test("a front end sees a run, decides on what it waits for, and continues the th
     {
       reason: "approval",
       message: expect.stringContaining("/workspace/a.md"),
-      responseSchema: { properties: { decision: { enum: ["approve", "approve_same", "edit", "reject"] } } },
+      responseSchema: {
+        properties: { decision: { enum: ["approve", "approve_same", "approve_always", "edit", "reject"] } },
+      },
     },
   ]);
   expect(first.types).toContain("TEXT_MESSAGE_CONTENT");

@@ -128,7 +128,7 @@ describe("the list of rules", () => {
     expect(body).toContain("3 rules");
     expect(body).toContain(`<code>Edit(/${LONG_PATH})</code>`);
     expect(body).toContain("In /home/me/tide-alarms");
-    expect(body).toMatch(/Saved[^.]*on the page\./);
+    expect(body).toMatch(/Saved[^]*on the page\./);
     expect(body).toContain('href="/runs/run_saved"');
     expect(body).toMatch(/Used 1 time, last/);
     expect((await visitor.get("/")).body).toContain('href="/rules"');
