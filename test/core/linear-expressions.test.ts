@@ -4,6 +4,7 @@ import { parseAst } from "vitest/node";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import words from "../../src/agent/models/profiles/words.json" with { type: "json" };
+import wrappers from "../../src/rules/shell/wrappers.json" with { type: "json" };
 import textForms from "../../src/agent/models/text-forms.json" with { type: "json" };
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
@@ -21,6 +22,8 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
     "patterns and names of this process's environment variables, both set by whoever starts it",
   "cli/terminal/text.ts": "a mark of this process, which is random digits, before the codes of colours",
   "core/text.ts": "names of our own blocks; the rest of the pattern takes linear time",
+  "rules/shell/command.ts":
+    "patterns of our own table of wrappers, which are looked at below; each option ends with a mark that it cannot have",
 };
 
 /** Expressions that recheck found linear. UPDATE_EXPRESSIONS=1 looks at new ones, which can take minutes, and adds them. */
@@ -60,6 +63,12 @@ function expressions(): { literals: Expression[]; made: string[] } {
     literals.push({ file: "agent/models/profiles/words.json", pattern, flags: "i" });
   for (const pattern of textForms.forms.flatMap(({ opening, closing }) => [opening, closing]))
     literals.push({ file: "agent/models/text-forms.json", pattern, flags: "y" });
+  for (const { options, operand } of Object.values(wrappers))
+    literals.push({
+      file: "rules/shell/wrappers.json",
+      pattern: `^(?:(?:${(options || "(?!)").replaceAll(" ", "\\0")})\\0)*(?:--\\0)?${operand && `(?:${operand})\\0`}`,
+      flags: "",
+    });
   return { literals, made };
 }
 

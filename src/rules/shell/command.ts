@@ -1,6 +1,6 @@
 /** The commands of a command line past their wrappers, such as `timeout 60`, and whether they need a rule. */
 import builtins from "./builtins.json" with { type: "json" };
-import { refuse, type ShellWord } from "./words.ts";
+import { refuseLine, type ShellWord } from "./words.ts";
 import table from "./wrappers.json" with { type: "json" };
 
 /** `value` is undefined if the shell computes it. */
@@ -29,7 +29,7 @@ export const isListed = (list: keyof typeof builtins.names, name = ""): boolean 
 
 const MOST_WRAPPERS = 8;
 
-/** Takes wrappers off. Throws a Refusal for those with other options than the table has. */
+/** Takes wrappers off. Throws a LineRefusal for those with other options than the table has. */
 export function unwrap(
   text: string,
   all: readonly ShellWord[],
@@ -38,8 +38,9 @@ export function unwrap(
   let [words, isOpen, isExternal] = [all, false, false];
   const assignments = [...assigned];
   for (let wrapped = 0; ; wrapped++) {
-    if (wrapped > MOST_WRAPPERS) refuse(`it has more than ${MOST_WRAPPERS} programs that start each other`);
-    const name = words[0]?.value ?? refuse("it computes which program it starts");
+    if (wrapped > MOST_WRAPPERS)
+      refuseLine(`it has more than ${MOST_WRAPPERS} programs that start each other`);
+    const name = words[0]?.value ?? refuseLine("it computes which program it starts");
     const wrapper = WRAPPERS.get(name);
     if (!wrapper || (name === "command" && /^-[vV]$/.test(words[1]?.value ?? ""))) break;
     if (words.length === 1 && !isOpen) {
@@ -52,12 +53,13 @@ export function unwrap(
     const before = `^(?:(?:${(options || "(?!)").replaceAll(" ", "\\0")})\\0)*(?:--\\0)?${operand && `(?:${operand})\\0`}`;
     // A word that is computed matches no pattern.
     const values = words.slice(1).map(({ value = "\0" }) => `${value}\0`);
-    const [used] = new RegExp(before).exec(values.join("")) ?? refuse(`it uses ${name} in an unusual way`);
+    const [used] =
+      new RegExp(before).exec(values.join("")) ?? refuseLine(`it uses ${name} in an unusual way`);
     let at = used.split("\0").length;
     for (let found; assigns && (found = /^([A-Za-z_]\w*)=([^]*)$/.exec(words[at]?.value ?? "")); at++)
       assignments.push({ name: found[1] ?? "", value: found[2] });
-    if (words[at]?.value?.startsWith("-")) refuse(`it uses ${name} with ${words[at]?.value}`);
-    if (at >= words.length) refuse(`${name} in it has no command of its own`);
+    if (words[at]?.value?.startsWith("-")) refuseLine(`it uses ${name} with ${words[at]?.value}`);
+    if (at >= words.length) refuseLine(`${name} in it has no command of its own`);
     const replaced = appends ? /^(?:[^]*\0)?-I\0?([^\0]+)/.exec(used)?.[1] : undefined;
     words = words.slice(at);
     if (replaced !== undefined)
@@ -68,7 +70,7 @@ export function unwrap(
     isExternal ||= name !== "command" && name !== "time";
   }
   // In some shells `time` takes options.
-  if (words[0]?.value?.startsWith("-")) refuse("it has an option where a program should be");
+  if (words[0]?.value?.startsWith("-")) refuseLine("it has an option where a program should be");
   const isHarmless = assignments.length === 0 && hasNoEffect(words, isOpen, isExternal);
   return { text, words, assignments, isOpen, isHarmless };
 }

@@ -31,7 +31,9 @@ const ADDED: ShellWord = { value: undefined, splits: true, mayBeOption: true };
 /** Entries for a command. After options or computed words it may have any subcommand. `start`: its first argument. */
 function* findEntries(words: readonly ShellWord[]) {
   const program = words[0]?.value?.replace(/^.*\//s, "") ?? "";
-  for (const { entry, path } of ENTRIES.get(program) ?? ENTRIES.get(program.replace(/[\d.]+$/, "")) ?? []) {
+  for (const { entry, path } of ENTRIES.get(program) ??
+    ENTRIES.get(program.replace(/(?<![\d.])[\d.]+$/, "")) ??
+    []) {
     let [found, start, isSure] = [1, 1, true];
     for (const [index, { value, splits }] of words.entries()) {
       if (index === 0 || found === path.length) continue;

@@ -7,7 +7,7 @@
 import { createRequire } from "node:module";
 import type { Command, forEachChild, parse, SyntaxNode, Word } from "unbash";
 import { isListed, unwrap, type ShellAssignment, type ShellCommand } from "./command.ts";
-import { readWord, Refusal, refuse, type ShellWord } from "./words.ts";
+import { readWord, LineRefusal, refuseLine, type ShellWord } from "./words.ts";
 
 export type { ShellCommand } from "./command.ts";
 
@@ -41,14 +41,14 @@ interface Reader {
 
 export function readCommandLine(source: string, dialect: ShellDialect): ShellReading {
   try {
-    if (source.length > MOST_CHARACTERS) refuse(`it is longer than ${MOST_CHARACTERS} characters`);
-    if (!source.isWellFormed()) refuse("it is not valid Unicode");
-    if (/[\0-\x08\x0b-\x1f\x7f]/.test(source)) refuse("it has control characters");
+    if (source.length > MOST_CHARACTERS) refuseLine(`it is longer than ${MOST_CHARACTERS} characters`);
+    if (!source.isWellFormed()) refuseLine("it is not valid Unicode");
+    if (/[\0-\x08\x0b-\x1f\x7f]/.test(source)) refuseLine("it has control characters");
     // Shells join such lines before they look for words, and parsers may not. Quotes make no difference.
-    if (/(?:^|[^ \t])\\\n/.test(source)) refuse("it joins two lines with a backslash within a word");
+    if (/(?:^|[^ \t])\\\n/.test(source)) refuseLine("it joins two lines with a backslash within a word");
     const unbash = loadRequired("unbash") as Reader["unbash"]; // its own types
     const script = unbash.parse(source);
-    if (script.errors?.length) refuse("it has a syntax error");
+    if (script.errors?.length) refuseLine("it has a syntax error");
     const commands: ShellCommand[] = [];
     const reader: Reader = { unbash, source, dialect, commands, spans: [] };
     walk(script, script, reader);
@@ -57,10 +57,10 @@ export function readCommandLine(source: string, dialect: ShellDialect): ShellRea
       isHarmless && program?.value === "cd" && folder?.value ? [folder.value] : [],
     );
     if (changesFolder.length > 0 && commands.some(({ words }) => /^[^/]+\//.test(words[0]?.value ?? "")))
-      refuse("it changes the folder, and starts a program by a relative path");
+      refuseLine("it changes the folder, and starts a program by a relative path");
     return { ok: true, commands, changesFolder };
   } catch (error) {
-    return { ok: false, reason: error instanceof Refusal ? error.message : "it could not be parsed" };
+    return { ok: false, reason: error instanceof LineRefusal ? error.message : "it could not be parsed" };
   }
 }
 
@@ -74,9 +74,9 @@ const STRUCTURE =
 function walk(node: SyntaxNode, parent: SyntaxNode, reader: Reader): void {
   if (node.type === "Command") return readCommand(node, reader);
   if (/^(?:Redirect|HereDoc|HereString)$/.test(node.type)) {
-    const text = take(node, reader, parent);
+    const text = readRange(node, reader, parent);
     const isForBash = reader.dialect === "sh" && text.startsWith("&");
-    if (isForBash || !HARMLESS_REDIRECTION.test(text)) refuse("it redirects to or from a file");
+    if (isForBash || !HARMLESS_REDIRECTION.test(text)) refuseLine("it redirects to or from a file");
     return;
   }
   if (node.type === "Word") {
@@ -84,28 +84,33 @@ function walk(node: SyntaxNode, parent: SyntaxNode, reader: Reader): void {
     readParsedWord(node, reader, parent.type === "For" && parent.name === node ? node : parent);
     return;
   }
-  if (!STRUCTURE.test(node.type)) refuse("it uses shell syntax that no rule covers");
-  if (node.type === "For" && !node.wordlist) refuse("it repeats commands for its parameters");
-  if (node.type === "For" && !PLAIN_NAME.test(node.name.text)) refuse(SETS_VARIABLE);
-  if (node.type === "Subshell" && reader.source.startsWith("((", node.pos)) refuse("it may have arithmetic");
+  if (!STRUCTURE.test(node.type)) refuseLine("it uses shell syntax that no rule covers");
+  if (node.type === "For" && !node.wordlist) refuseLine("it repeats commands for its parameters");
+  if (node.type === "For" && !PLAIN_NAME.test(node.name.text)) refuseLine(SETS_VARIABLE);
+  if (node.type === "Subshell" && reader.source.startsWith("((", node.pos))
+    refuseLine("it may have arithmetic");
   if (node.type === "Pipeline" && reader.dialect === "sh" && node.operators.includes("|&"))
-    refuse("it uses |&, which some shells do not have");
+    refuseLine("it uses |&, which some shells do not have");
   reader.unbash.forEachChild(node, (child) => walk(child, node, reader));
 }
 
 const SETS_VARIABLE = "it sets a variable that may have an effect";
 
 /** Notes that a range of the source was read, and returns it. */
-function take({ pos, end }: { pos: number; end: number }, { source, spans }: Reader, unit: object): string {
+function readRange(
+  { pos, end }: { pos: number; end: number },
+  { source, spans }: Reader,
+  unit: object,
+): string {
   spans.push({ pos, end, unit });
   return source.slice(pos, end);
 }
 
 function readParsedWord(word: Word, reader: Reader, unit: object): ShellWord {
-  const text = take(word, reader, unit);
+  const text = readRange(word, reader, unit);
   const read = readWord(text);
   if (text !== word.text || (read.value ?? word.value) !== word.value)
-    refuse("it has a word with two readings");
+    refuseLine("it has a word with two readings");
   return read;
 }
 
@@ -116,11 +121,11 @@ function readCommand(node: Command, reader: Reader): void {
     if (part.type === "Word") words.push(readParsedWord(part, reader, node));
     else if (part.type !== "Assignment") walk(part, node, reader);
     // Some builtins take assignments as arguments.
-    else if (words.length > 0) words.push(readWord(take(part, reader, node)));
+    else if (words.length > 0) words.push(readWord(readRange(part, reader, node)));
     else {
-      const [, name, value = ""] = /^([A-Za-z_]\w*)=([^]*)$/.exec(take(part, reader, node)) ?? [];
+      const [, name, value = ""] = /^([A-Za-z_]\w*)=([^]*)$/.exec(readRange(part, reader, node)) ?? [];
       if (name !== part.name || value.startsWith("("))
-        refuse("it assigns to an array, or appends to a variable");
+        refuseLine("it assigns to an array, or appends to a variable");
       assignments.push({ name, value: readWord(value).value });
     }
   }
@@ -128,13 +133,13 @@ function readCommand(node: Command, reader: Reader): void {
     PLAIN_NAME.test(name) || (isListed("harmlessAssignments", name) && !isListed("readByTheShell", name));
   if (words.length > 0)
     reader.commands.push(unwrap(reader.source.slice(node.pos, node.end), words, assignments));
-  else if (!assignments.every(isPlain)) refuse(SETS_VARIABLE);
+  else if (!assignments.every(isPlain)) refuseLine(SETS_VARIABLE);
 }
 
 const BETWEEN_COMMANDS =
   /^(?:[\s;&|!(){}]|(?:if|then|elif|else|fi|while|until|do|done|for|in|time(?:[ \t]+-p)?(?:[ \t]+--)?)(?![\w-]))*$/;
 
-/** Throws a Refusal for anything else between the ranges than blanks, or operators, keywords and comments. */
+/** Throws a LineRefusal for anything else between the ranges than blanks, or operators, keywords and comments. */
 function checkGaps({ source, spans }: Reader): void {
   const text = `${source}\n`;
   let last = { end: 0, unit: {} };
@@ -143,7 +148,7 @@ function checkGaps({ source, spans }: Reader): void {
     const bare = gap.replaceAll(/(^|[\s;&|(){}])#[^\n]*/g, "$1");
     const isBetween = BETWEEN_COMMANDS.test(bare) && (last.end === 0 || /^[ \t]*[^ \t({]/.test(gap));
     if (span.pos < last.end || !(span.unit === last.unit ? /^[ \t]*$/.test(gap) : isBetween))
-      refuse("it has text that was not understood");
+      refuseLine("it has text that was not understood");
     last = span;
   }
 }

@@ -14,10 +14,10 @@ export interface ShellWord {
 }
 
 /** The reason why a person has to look at a command line: what "it" does. */
-export class Refusal extends Error {}
+export class LineRefusal extends Error {}
 
-export function refuse(reason: string): never {
-  throw new Refusal(reason);
+export function refuseLine(reason: string): never {
+  throw new LineRefusal(reason);
 }
 
 /** With braces, operands are literal, and operators neither assign nor fail nor evaluate. */
@@ -25,7 +25,7 @@ const EXPANSION = /\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{#?[A-Za-z_]\w*(?:(?::?[-+]|%
 const SUBSTITUTION = "it uses the output of another command";
 const MAY_RUN = "it has an expansion that may run other commands";
 
-/** Throws a Refusal. */
+/** Throws a LineRefusal. */
 export function readWord(text: string): ShellWord {
   let value = "";
   /** Its first character; "-" if that is computed. */
@@ -40,25 +40,25 @@ export function readWord(text: string): ShellWord {
     const next = text.charAt(at + 1);
     let length = 1;
     if (character === '"') isQuoted = !isQuoted;
-    else if (character === "`") refuse(SUBSTITUTION);
+    else if (character === "`") refuseLine(SUBSTITUTION);
     else if (character === "\\") {
-      if (next === "" || next === "\n") refuse("it joins two lines with a backslash within a word");
+      if (next === "" || next === "\n") refuseLine("it joins two lines with a backslash within a word");
       const isEscape = !isQuoted || '$`"\\'.includes(next);
       add(isEscape ? next : character);
       if (isEscape) length = 2;
     } else if (character === "$" && (!isQuoted || /[\w({[@*#?$!-]/.test(next))) {
       EXPANSION.lastIndex = at;
-      length = EXPANSION.exec(text)?.[0].length ?? refuse(next === "(" ? SUBSTITUTION : MAY_RUN);
+      length = EXPANSION.exec(text)?.[0].length ?? refuseLine(next === "(" ? SUBSTITUTION : MAY_RUN);
       first ??= "-";
       isLiteral = false;
       if (!isQuoted || next === "@" || next === "*") splits = splitsAtBlanks = true;
     } else if (isQuoted) add(character);
     else if (character === "'") {
       const end = text.indexOf("'", at + 1);
-      if (end < 0) refuse("it has an open quote");
+      if (end < 0) refuseLine("it has an open quote");
       add(text.slice(at + 1, end));
       length = end + 1 - at;
-    } else if ("();<>|&\n \t".includes(character)) refuse("it has an operator within a word");
+    } else if ("();<>|&\n \t".includes(character)) refuseLine("it has an operator within a word");
     else {
       const isPattern = "*?[".includes(character) ? text !== "[" : character === "{" && next !== "}";
       // Some locales have blanks beyond ASCII.
@@ -73,6 +73,6 @@ export function readWord(text: string): ShellWord {
     }
     at += length;
   }
-  if (isQuoted) refuse("it has an open quote");
+  if (isQuoted) refuseLine("it has an open quote");
   return { value: isLiteral ? value : undefined, splits, mayBeOption: first === "-" || splitsAtBlanks };
 }
