@@ -6,6 +6,7 @@ import { counted } from "../../../tools/format.ts";
 import type { DiffCounts } from "../../../core/diff.ts";
 import { runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, type IconName, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { grouped } from "./figures.ts";
 import { choiceInput, copyButton, labelled, shownPath } from "./pieces.ts";
 import { who } from "./request.ts";
@@ -179,10 +180,7 @@ function decidedBefore({ decided }: ProposedFile): Html | undefined {
   </p>`;
 }
 
-const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = {
-  deleted: "It is deleted.",
-  renamed: "Only its path changes.",
-};
+const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = words.withoutLines;
 
 function renderNotes({ notes, places, change, conflict }: ProposedFile): Html | undefined {
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));

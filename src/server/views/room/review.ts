@@ -13,6 +13,7 @@ import {
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { headline, renderCard, requestIcon } from "./card.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { mainOf } from "./pieces.ts";
@@ -120,17 +121,7 @@ const DECISIONS: Readonly<Record<RunRequest["status"], State>> = {
 };
 
 /** Ways that a person decides, by the channel of the decision. */
-const CHANNELS: Readonly<Record<string, string>> = {
-  page: "on the page",
-  terminal: "in a terminal",
-  elicitation: "in the client",
-  input_required: "in the client",
-  "tasks/update": "in the client",
-  "ag-ui": "in the client",
-  acp: "in the editor",
-  answer_deep_agent: "by the client’s model",
-  [DEADLINE]: "because nobody decided in time",
-};
+const CHANNELS: Readonly<Record<string, string>> = words.channels;
 
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 

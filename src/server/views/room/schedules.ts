@@ -7,6 +7,7 @@ import type { Readiness } from "../../../runs/service.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
 import { type Fact, mainOf } from "./pieces.ts";
@@ -138,12 +139,6 @@ const act = (name: string, id: string, text: string): Html =>
     <input type="hidden" name="schedule" value="${id}" /><button class="btn small">${text}</button>
   </form>`;
 
-const CATCH_UP_CHOICES: Readonly<Record<ScheduleView["catchUp"], string>> = {
-  one: "Start the newest one",
-  all: "Start all, one after the other",
-  skip: "Skip them",
-};
-
 function scheduleForm({ draft, preview, folder, readiness, refused, edited }: SchedulesScreen): Html {
   const own = refused?.isOfForm ? refused : undefined;
   const wrong = (field: ScheduleField): Html | false => own?.field === field && html` data-wrong`;
@@ -210,7 +205,7 @@ const catchingUp = (draft: ScheduleDraft, limit: Html): Html =>
   html`<label
       ><span class="label">Runs missed while no server worked</span>
       <select class="field" name="catchUp">
-        ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp && html` selected`}>${CATCH_UP_CHOICES[value]}</option>`)}
+        ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp && html` selected`}>${words.catchUpChoices[value]}</option>`)}
       </select></label
     >
     <label><span class="label">At most, if all are started</span>${limit}</label>

@@ -1,5 +1,6 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import {
   type PageSession,
   mayRun,
@@ -159,23 +160,10 @@ export const titleOf = ({ title, waiting }: Screen): string =>
 
 export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.svg" } as const;
 
-const KEYS_OF: readonly [keys: readonly string[], effect: string][] = [
-  [["/", "Ctrl K"], "Search everything"],
-  [["N"], "New run"],
-  [["R"], "Review what waits for you"],
-  [["J", "K"], "Next and previous row"],
-  [["Enter"], "Open the row"],
-  [["A"], "Approve, in the request that has the focus"],
-  [["E"], "Edit, then approve"],
-  [["X"], "Reject with a message"],
-  [["M"], "Message to the agent"],
-  [["W"], "Wrap long lines"],
-];
-
 const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
   <h2 id="keys-h">Keyboard shortcuts</h2>
   <div class="keys">
-    ${KEYS_OF.map(([keys, effect]) => html`<span>${keys.map((key) => html`<kbd>${key}</kbd> `)}</span><span>${effect}</span>`)}
+    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map((key) => html`<kbd>${key}</kbd> `)}</span><span>${effect}</span>`)}
   </div>
   <form method="dialog"><button class="btn">Close</button></form>
 </dialog>`;
