@@ -10,6 +10,7 @@ import { nextTimes } from "../runs/cron.ts";
 import { STATUS_WORDS } from "../runs/run.ts";
 import { type Schedule, type ScheduleChanges, type ScheduleView, CATCH_UP } from "../runs/schedule.ts";
 import {
+  CATCH_UP_WORDS,
   choiceWords,
   expressionWords,
   nextText,
@@ -17,7 +18,6 @@ import {
   skipText,
   timeIn,
 } from "../server/views/schedule-words.ts";
-import words from "../server/views/words.json" with { type: "json" };
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns, ALL_PRINCIPALS } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
@@ -241,7 +241,7 @@ function shownLines(schedule: ScheduleView): string[] {
     task,
     "",
     `Starts ${whenText(schedule)}.`,
-    `${words.catchUp[catchUp]}${limit} Runs ${overlap ? "may overlap" : "do not overlap"}.`,
+    `${CATCH_UP_WORDS[catchUp]}${limit} Runs ${overlap ? "may overlap" : "do not overlap"}.`,
     ...choiceLines(schedule),
     ...(isPaused ? ["It is paused."] : nextLines(schedule)),
     ...(runs.length === 0 ? ["No run yet."] : ["Newest runs:"]),

@@ -89,13 +89,13 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
   };
 }
 
-function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
+function rewriteErrors(mcp: McpServer, { resourceNotFound }: Revision): void {
   const rewritten = (message: JSONRPCMessage): JSONRPCMessage => {
     if (!isJSONRPCErrorResponse(message)) return message;
     const { error } = message;
     // The SDK sends the code of the latest revision in all of them.
     if (error.message.startsWith("Resource not found") && memberOf(error.data, "uri") !== undefined)
-      return { ...message, error: { ...error, code: errorCodes.resourceNotFound } };
+      return { ...message, error: { ...error, code: resourceNotFound } };
     const problem = paramsProblem(error.message);
     if (problem === undefined) return message;
     const code = ProtocolErrorCode.InvalidParams;

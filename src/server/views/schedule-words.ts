@@ -41,6 +41,8 @@ export function nextText(
   return dueAt < now - LATE_MS ? `due since ${timeIn(timeZone, dueAt)}` : timeIn(timeZone, dueAt);
 }
 
+export const CATCH_UP_WORDS: Readonly<Record<ScheduleView["catchUp"], string>> = words.catchUp;
+
 /** The choices besides the goal, such as `model a:b, limit $1.00`; empty: those of the server. */
 export function choiceWords({ model, limits = {}, changes }: RunChoices): string {
   const words = limitWords(limits);

@@ -16,7 +16,7 @@ import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { CAUSES } from "./outcome.ts";
-import { type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
+import { type Refused, choice, composeBox, emptyPanel, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
 import { headline, requestIcon } from "./card.ts";
@@ -170,13 +170,10 @@ function tools({ counts, both, filter }: HomeScreen): Html {
 function empty({ session, filter: { status, text } }: HomeScreen): Html {
   const isFiltered = status !== undefined || text !== undefined;
   const start = mayRun(session) ? "Start one here, or from" : "Start one from";
-  return html`<div class="panel empty">
-    ${icon("list")}
-    <h3>${isFiltered ? "No runs match your search" : "No runs yet"}</h3>
-    <p>
-      ${isFiltered ? html`<a class="link" href="/">Show all runs</a>` : `${start} any MCP client that is connected to this server.`}
-    </p>
-  </div>`;
+  const more = isFiltered
+    ? html`<a class="link" href="/">Show all runs</a>`
+    : `${start} any MCP client that is connected to this server.`;
+  return emptyPanel("list", { title: isFiltered ? "No runs match your search" : "No runs yet", text: more });
 }
 
 /** Made once: making it takes as long as a row. */

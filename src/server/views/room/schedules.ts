@@ -10,7 +10,7 @@ import { type Html, html, textArea, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
-import { type Fact, mainOf } from "./pieces.ts";
+import { type Fact, emptyPanel, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 
@@ -61,16 +61,10 @@ export function renderSchedules(screen: SchedulesScreen): Html {
       <h1>Schedules</h1>
       <span class="dim">${counted(schedules.length, "schedule")}${paused > 0 && `, ${paused} paused`}</span>
     </div>
-    ${schedules.length === 0 ? EMPTY : html`<section class="panel sched-list" aria-label="Schedules">${schedules.map((one) => row(one, screen))}</section>`}
+    ${schedules.length === 0 ? emptyPanel("clock", words.empty.schedules) : html`<section class="panel sched-list" aria-label="Schedules">${schedules.map((one) => row(one, screen))}</section>`}
     ${scheduleForm(screen)}`;
   return mainOf(session, "home", content);
 }
-
-const EMPTY = html`<div class="panel empty">
-  ${icon("clock")}
-  <h3>No schedules yet</h3>
-  <p>A schedule starts a run by itself, such as every morning, while a server works.</p>
-</div>`;
 
 function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html {
   const { id, name, task, expression, timeZone, folder, pausedAt, skips } = schedule;

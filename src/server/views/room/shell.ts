@@ -63,8 +63,10 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation && html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>`}
       <div class="top-side">
-        ${sharedNote(session)} ${hasNavigation && SEARCH_LINK} ${isLive && LIVE}
-        ${session.isLoggedIn && LOG_OUT} ${settingsMenu(hasNavigation)}
+        ${sharedNote(session)} ${hasNavigation && SEARCH_LINK}
+        ${isLive && html`<span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>`}
+        ${session.isLoggedIn && html`<form method="post" action="/logout"><button class="btn bare small">Log out</button></form>`}
+        ${settingsMenu(hasNavigation)}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
           ${icon("help")}
         </button>
@@ -85,14 +87,6 @@ const renderNews = ({ key, kind, name, text, address }: News): Html =>
     data-text="${text}"
     data-address="${address}"
   ></i>`;
-
-const LOG_OUT = html`<form method="post" action="/logout">
-  <button class="btn bare small">Log out</button>
-</form>`;
-
-const LIVE = html`<span class="live" id="live"
-  ><span class="dot"></span><span id="live-word">Live</span></span
->`;
 
 const MARK = new Html(
   `<svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill="currentColor"/><g fill="none" class="mark" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`,
