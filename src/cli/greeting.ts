@@ -5,14 +5,7 @@ import { type HostFacts, packageVersion } from "../config/paths.ts";
 import { PROGRAM, commandLine } from "../config/program.ts";
 import { type ClientHere, clientsHere, modelHere, sandboxHere } from "./first-look.ts";
 import { type Colors, padded, wrapText } from "./terminal/text.ts";
-
-const OTHERS = [
-  ['run "TASK"', "works on a task in this terminal"],
-  ["open", "shows all runs in the browser"],
-  ["demo", "shows a whole run, without a key"],
-  ["doctor", "checks all that a run needs"],
-  ["--help", "lists all commands"],
-] as const;
+import questions from "./questions.json" with { type: "json" };
 
 /** Describes the program, the parts found and missing, and the next command. */
 export async function greeting(host: HostFacts, { columns, colors }: { columns: number; colors: Colors }) {
@@ -35,7 +28,7 @@ export async function greeting(host: HostFacts, { columns, colors }: { columns: 
     `Next: ${colors.bold(colors.cyan(commandLine(host, words)))}`,
     ...hanging("", 6, does, width),
     "",
-    ...OTHERS.flatMap(([name, text]) => hanging(name, 12, text, width)),
+    ...questions.others.flatMap(({ name, text }) => hanging(name, 12, text, width)),
     "",
   ].join("\n");
 }

@@ -4,6 +4,7 @@ import type { HostFacts } from "../config/paths.ts";
 import { type ClientHere, type KeyPlace, type ModelHere, isProgram } from "./first-look.ts";
 import type { Asker } from "./terminal/asker.ts";
 import { chopText, padded, wrapText } from "./terminal/text.ts";
+import questions from "./questions.json" with { type: "json" };
 
 /** One of the things that a person can choose. */
 export interface Choice<Value> {
@@ -108,15 +109,7 @@ export const APPROVALS = {
 } as const;
 export type Approvals = keyof typeof APPROVALS;
 
-export const APPROVALS_QUESTION: Question<Approvals> = {
-  title: "4 of 5  What should the agent ask you to approve?",
-  choices: [
-    { value: "usual", label: "changes and commands", note: "file changes in the folder, and every command" },
-    { value: "all", label: "everything", note: "also its notes and reports" },
-    { value: "files", label: "changes", note: "and commands, only without a sandbox" },
-    { value: "none", label: "nothing", note: "except commands without a sandbox" },
-  ],
-};
+export const APPROVALS_QUESTION = questions.approvals as Question<Approvals>; // the table has these values
 
 export const SANDBOX = { auto: {}, only: { execute: "sandbox" }, off: { execute: "off" } } as const;
 export type Sandbox = keyof typeof SANDBOX;
@@ -130,16 +123,7 @@ export function sandboxQuestion(found: { ok: boolean; text: string }, host: Host
   const auto = found.ok
     ? `in ${found.text}`
     : `as you, each approved, because no sandbox is available: ${found.text}${also}`;
-  return {
-    title: "5 of 5  May the agent run commands?",
-    choices: [
-      { value: "auto", label: "yes", note: auto },
-      {
-        value: "only",
-        label: "in a sandbox only",
-        note: found.ok ? "never without one" : "none until one is available",
-      },
-      { value: "off", label: "no", note: "it only reads and writes files" },
-    ],
-  };
+  const notes = { auto, only: found.ok ? "never without one" : "none until one is available", off: "" };
+  const { title, choices } = questions.sandbox as Question<Sandbox>; // the table has these values
+  return { title, choices: choices.map((one) => ({ ...one, note: one.note || notes[one.value] })) };
 }

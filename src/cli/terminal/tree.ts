@@ -7,6 +7,7 @@ import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import type { RunDocument } from "../../server/views/run-document.ts";
 import { counted } from "../../tools/format.ts";
 import { type Colors, displayWidth, fit, padded } from "./text.ts";
+import words from "./words.json" with { type: "json" };
 
 /** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
 export type RunPicture = Pick<RunDocument, "status" | "activity" | "todos" | "agents" | "created_at"> & {
@@ -65,17 +66,8 @@ function todoLines({ todos }: RunPicture, { colors, width }: TreeStyle, room: nu
   return room < 1 ? [] : [...all.slice(0, room - 1), more];
 }
 
-/** Words behind the number of agents of a state that are not shown, the most urgent state first. */
-const FOLDED = {
-  "needs you": "more need you",
-  failed: "more failed",
-  working: "more at work",
-  waits: "more waiting",
-  queued: "more in line",
-  cancelled: "cancelled",
-  finished: "finished",
-} as const;
-type State = keyof typeof FOLDED;
+/** The state of an agent. The table has the words for those that are not shown, the most urgent state first. */
+type State = keyof typeof words.folded;
 
 /** The tree of agents; of many, first those that need a person, and as many of the others as there is room for. */
 function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): string[] {
@@ -86,9 +78,9 @@ function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): str
   const chosen = chosenRows(rows, room - 1);
   const shown = rows.filter((row) => chosen.has(row));
   const hidden = rows.filter((row) => !chosen.has(row));
-  const folded = Object.entries(FOLDED).flatMap(([state, words]) => {
+  const folded = Object.entries(words.folded).flatMap(([state, text]) => {
     const { length } = hidden.filter((row) => row.state === state);
-    return length > 0 ? [`${length} ${words}`] : [];
+    return length > 0 ? [`${length} ${text}`] : [];
   });
   const last = `  ${colors.dim(fit(`… ${folded.join(" · ")}`, width - 2))}`;
   return [...drawn(shown, style), last];
@@ -124,7 +116,7 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
 }
 
 const urgency = (family: readonly Row[]): number =>
-  Math.min(...family.map(({ state }) => Object.keys(FOLDED).indexOf(state)));
+  Math.min(...family.map(({ state }) => Object.keys(words.folded).indexOf(state)));
 
 function agentState({ status, pending_approvals, pending_questions, waiting }: AgentPicture): State {
   if (status === "completed") return "finished";

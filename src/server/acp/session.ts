@@ -9,6 +9,7 @@ import { goalCommand, goalReply } from "./prompt.ts";
 import { type Desk, askPermission, askQuestion, canReply, questionText, replyTo } from "./people.ts";
 import { withAnswer } from "../views/spoken.ts";
 import { RunUpdates, messageOf } from "./updates.ts";
+import words from "./words.json" with { type: "json" };
 
 /** A shorter text of an event is whole. */
 const CUT_FROM = 1900;
@@ -223,10 +224,4 @@ export class Session {
   }
 }
 
-const STOPS: Readonly<Record<string, StopReason>> = {
-  max_output_tokens: "max_tokens",
-  max_tokens: "max_tokens",
-  max_iterations: "max_turn_requests",
-  max_tool_calls: "max_turn_requests",
-  max_steps: "max_turn_requests",
-};
+const STOPS = words.stops as Readonly<Record<string, StopReason>>; // the table has only these

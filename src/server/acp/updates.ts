@@ -10,21 +10,9 @@ import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs
 import { type Said, Spoken } from "../views/spoken.ts";
 import { diffLines } from "../../core/diff.ts";
 import { fenced } from "../views/quoting.ts";
+import words from "./words.json" with { type: "json" };
 
-const KINDS: Readonly<Record<string, acp.ToolKind>> = {
-  ls: "read",
-  read_file: "read",
-  glob: "search",
-  grep: "search",
-  search_memories: "search",
-  web_search: "search",
-  web_fetch: "fetch",
-  write_file: "edit",
-  edit_file: "edit",
-  delete: "delete",
-  execute: "execute",
-  task: "think",
-};
+const KINDS = words.kinds as Readonly<Record<string, acp.ToolKind>>; // the table has only these
 const WORKSPACE = "/workspace/";
 
 /** Returns the path of a workspace file on this machine; other files keep their virtual path. */

@@ -5,7 +5,6 @@ import type {
   ServerContext,
   StandardSchemaWithJSON,
   Tool,
-  ToolAnnotations,
 } from "@modelcontextprotocol/server";
 import { isJSONRPCResponse, isJSONRPCResultResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
@@ -24,17 +23,10 @@ import { failureText } from "../contracts/failures.ts";
 import { type Outcome, refused, withNotes } from "./outcome.ts";
 import { toResult } from "./results.ts";
 import type { Revision } from "../contracts/revisions.ts";
+import annotations from "./annotations.json" with { type: "json" };
 
-/** Kind of a tool, from which its annotations follow. */
+/** Kind of a tool, from which its annotations follow: an agent may change files, and reach the network through tools. */
 type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
-
-const ANNOTATIONS: Readonly<Record<ServerToolKind, ToolAnnotations>> = {
-  read: { readOnlyHint: true, openWorldHint: false },
-  // An agent may change files, and its model may reach the network through tools.
-  delegate: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-  decide: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
-  cancel: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-};
 
 export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly name: string;
@@ -150,7 +142,7 @@ const toolListing = byIdentity((tool: ServerTool) => {
     title,
     description,
     inputSchema: jsonSchema(tool.input),
-    annotations: ANNOTATIONS[tool.kind],
+    annotations: annotations[tool.kind],
     ...(ui || alwaysLoaded ? { _meta: defined({ ui, "anthropic/alwaysLoad": alwaysLoaded }) } : {}),
   };
   // The list names fields, their types, and what required ones always have; results are checked against the whole.

@@ -1,5 +1,6 @@
 /** The protocol revisions that the server supports, as data. A new revision is a row with its new features. */
-import { type McpRequestContext, ProtocolErrorCode } from "@modelcontextprotocol/server";
+import type { McpRequestContext } from "@modelcontextprotocol/server";
+import table from "./revisions.json" with { type: "json" };
 
 export interface Revision {
   readonly id: string;
@@ -15,46 +16,22 @@ export interface Revision {
   readonly cacheHints: boolean;
   /** True if options in forms have titles, and several can be chosen. */
   readonly lists: boolean;
-  readonly errorCodes: { readonly resourceNotFound: number };
+  /** Code of the error for a resource that does not exist. */
+  readonly resourceNotFound: number;
 }
 
-const WITH_HANDSHAKE = {
-  asks: "pushed",
-  tasks: false,
-  sessions: true,
-  batches: false,
-  cacheHints: false,
-  lists: false,
-  errorCodes: { resourceNotFound: ProtocolErrorCode.ResourceNotFound },
-} as const;
-
-const LATEST: Revision = {
-  id: "2026-07-28",
-  asks: "input_required",
-  tasks: true,
-  sessions: false,
-  batches: false,
-  cacheHints: true,
-  lists: true,
-  errorCodes: { resourceNotFound: ProtocolErrorCode.InvalidParams },
-};
-const OLDEST: Revision = { id: "2024-10-07", ...WITH_HANDSHAKE };
-
-export const REVISIONS: readonly Revision[] = [
-  LATEST,
-  { id: "2025-11-25", ...WITH_HANDSHAKE, lists: true },
-  { id: "2025-06-18", ...WITH_HANDSHAKE },
-  { id: "2025-03-26", ...WITH_HANDSHAKE, batches: true },
-  { id: "2024-11-05", ...WITH_HANDSHAKE },
-  OLDEST,
-];
+/** Newest first. */
+export const REVISIONS = table as unknown as readonly [Revision, ...Revision[]]; // rows have these members
 
 /**
  * Returns the revision of a request or connection. The SDK calls it `modern` if requests stand alone and `legacy`
  * if a handshake agrees on the `id`; before the handshake the oldest revision holds.
  */
-export const revisionOf = (era: McpRequestContext["era"], id?: string): Revision =>
-  era === "modern" ? LATEST : (REVISIONS.find((revision) => revision.id === id) ?? OLDEST);
+export function revisionOf(era: McpRequestContext["era"], id?: string): Revision {
+  const [latest] = REVISIONS;
+  if (era === "modern") return latest;
+  return REVISIONS.find((revision) => revision.id === id) ?? REVISIONS.at(-1) ?? latest;
+}
 
 /** Returns the cache lifetime of an answer, in revisions that have such hints. */
 export const cacheFor = ({ cacheHints }: Revision, ttlMs: number) =>

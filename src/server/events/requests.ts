@@ -13,6 +13,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import type { CallbackFailure } from "../../news/subscriber.ts";
 import { createHash } from "node:crypto";
 import { parsedJson } from "../../core/unknown.ts";
+import catalogue from "./events.json" with { type: "json" };
 
 export const ListParams = z.looseObject({ cursor: z.string().nullish() });
 
@@ -149,37 +150,14 @@ export async function eventsAfter(
 const Arguments = z.strictObject({
   run_id: z.string().min(1).max(200).optional().describe("Only events of this run. Default: all your runs."),
 });
-const text = (description: string) => z.string().describe(description);
-
-const FACTS = {
-  run_id: text("The run; check_deep_agent takes it."),
-  thread_id: text("Its conversation."),
-  name: text("Name of the run, or the beginning of its task."),
-  summary: text("What happened, or what is needed, in a few words."),
-  schedule: text("The schedule that started it.").optional(),
-  url: text("The page of the run, where people log in.").optional(),
-};
-
-const TYPES: Readonly<Record<EventType, { description: string; more?: z.ZodRawShape }>> = {
-  "run.finished": {
-    description: "A run has completed; its answer can be read.",
-    more: { stop_reason: text("Why it ended early: a limit, or `goal_not_met`.").optional() },
-  },
-  "run.failed": { description: "A run has failed.", more: { reason: text("Why, as a stable word.") } },
-  "question.asked": {
-    description: "A run asks a person a question.",
-    more: { question_id: text("The question.") },
-  },
-  "approval.requested": {
-    description: "A run waits for a person's approval of a call.",
-    more: { approval_id: text("The approval."), tool: text("The tool.") },
-  },
-  "budget.reached": {
-    description: "A run ended at one of its limits, with what it has; run.finished comes as well.",
-    more: { stop_reason: text("The limit.") },
-  },
-  "run.progress": { description: "A run ticked off a step, or a subagent started or ended." },
-};
+/** Texts by their names, with their descriptions; a name with `?` may be left out. */
+const textShape = (texts: Readonly<Record<string, string>>): z.ZodRawShape =>
+  Object.fromEntries(
+    Object.entries(texts).map(([name, description]) => {
+      const text = z.string().describe(description);
+      return name.endsWith("?") ? [name.slice(0, -1), text.optional()] : [name, text];
+    }),
+  );
 
 /** Steps come too often for a request each. */
 export const isForWebhooks = (type: EventType): type is NewsType => type !== "run.progress";
@@ -187,13 +165,13 @@ export const isForWebhooks = (type: EventType): type is NewsType => type !== "ru
 /** The catalogue. `hasWebhooks`: the client may subscribe an address. */
 export function describeEvents(hasWebhooks: boolean): object[] {
   return EVENT_TYPES.map((name) => {
-    const { description, more = {} } = TYPES[name];
+    const { description, more } = catalogue.types[name];
     return {
       name,
       description,
       delivery: ["poll", "push", ...(hasWebhooks && isForWebhooks(name) ? ["webhook"] : [])],
       inputSchema: toJsonSchema(Arguments),
-      payloadSchema: toJsonSchema(z.object({ ...FACTS, ...more })),
+      payloadSchema: toJsonSchema(z.object(textShape({ ...catalogue.facts, ...more }))),
     };
   });
 }

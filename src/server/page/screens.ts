@@ -212,14 +212,8 @@ export async function runScreen(
   };
 }
 
-type Body = (
-  context: ScreenContext,
-  view: RunView,
-  query: URLSearchParams,
-  wrong: Wrong,
-) => Promise<(now: number) => Html>;
-
-const BODIES: Readonly<Record<Tab, Body>> = {
+/** Each returns a function that renders the screen below the head. */
+const BODIES = {
   work: async ({ runs, session }, view, query) => workBody(runs, view, session, query),
   review: async (context, view, _query, { complaint }) => {
     const requests = requestsIn(view, await reasons(context, waitingIn(view)));
@@ -237,7 +231,15 @@ const BODIES: Readonly<Record<Tab, Body>> = {
     const answer = renderAnswer({ ...shown, refused });
     return () => answer;
   },
-};
+} satisfies Record<
+  Tab,
+  (
+    context: ScreenContext,
+    view: RunView,
+    query: URLSearchParams,
+    wrong: Wrong,
+  ) => Promise<(now: number) => Html>
+>;
 
 /** Events about the run as a whole; the others are steps of its agents. */
 const KEY_EVENTS: readonly RunEvent["kind"][] = [

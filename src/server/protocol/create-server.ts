@@ -15,14 +15,9 @@ import { type Revision, revisionOf } from "../contracts/revisions.ts";
 import { createStateCodec } from "../calls/state.ts";
 import { SentResults, registerTools } from "../calls/tool.ts";
 import { memberOf, parsedJson } from "../../core/unknown.ts";
+import texts from "./prompts.json" with { type: "json" };
 
 /** Makes MCP server instances: their tools, prompts, resources and extensions. */
-
-const INSTRUCTIONS =
-  "A deep agent for multi-step work: it plans, reads, searches and edits files under /workspace/, runs " +
-  "subagents in parallel and remembers. Delegate with run_deep_agent; give the goal, any context it cannot see " +
-  "and the format to return. A run continues when a call returns early: follow it with check_deep_agent. " +
-  "Changes wait for a person's approval, and questions for their answer; do not decide for them.";
 
 /** Some clients look for the Events extension where its draft had it. */
 const DRAFT_EVENTS = { events: { listChanged: false } };
@@ -43,7 +38,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     const mcp = new McpServer(
       { name: "deepagent-mcp", title: "Deep agent", version: deps.version },
       {
-        instructions: INSTRUCTIONS,
+        instructions: texts.instructions,
         capabilities: {
           // The list of tools never changes while the server runs; nobody watches the files of prompts.
           tools: { listChanged: false },
@@ -94,13 +89,13 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
   };
 }
 
-function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
+function rewriteErrors(mcp: McpServer, { resourceNotFound }: Revision): void {
   const rewritten = (message: JSONRPCMessage): JSONRPCMessage => {
     if (!isJSONRPCErrorResponse(message)) return message;
     const { error } = message;
     // The SDK sends the code of the latest revision in all of them.
     if (error.message.startsWith("Resource not found") && memberOf(error.data, "uri") !== undefined)
-      return { ...message, error: { ...error, code: errorCodes.resourceNotFound } };
+      return { ...message, error: { ...error, code: resourceNotFound } };
     const problem = paramsProblem(error.message);
     if (problem === undefined) return message;
     const code = ProtocolErrorCode.InvalidParams;

@@ -6,12 +6,7 @@ import type { Holder } from "../../runs/run.ts";
 import { allows } from "../../runs/scopes.ts";
 import type { ConnectionDeps, OfferedCommand } from "../contracts/deps.ts";
 import { invalidParams } from "../resources/resource.ts";
-
-const DELEGATE = {
-  name: "delegate",
-  title: "Delegate a task",
-  description: "Hands a task over to a deep agent with everything it needs.",
-};
+import texts from "./prompts.json" with { type: "json" };
 
 const Arguments = z.object({
   task: z.string().describe("What the agent should achieve"),
@@ -26,12 +21,12 @@ export function registerPrompts(mcp: McpServer, { commands, logger }: Connection
           logger.warn("commands.not_read", { error }),
         )
       : [];
-    return (found ?? []).filter(({ name }) => name !== DELEGATE.name);
+    return (found ?? []).filter(({ name }) => name !== texts.delegate.name);
   };
   mcp.server.setRequestHandler("prompts/list", async () => ({
     prompts: [
       {
-        ...DELEGATE,
+        ...texts.delegate,
         arguments: Object.entries(Arguments.shape).map(([name, field]) => ({
           name,
           description: field.description,
@@ -50,12 +45,12 @@ export function registerPrompts(mcp: McpServer, { commands, logger }: Connection
     ],
   }));
   mcp.server.setRequestHandler("prompts/get", async ({ params: { name, arguments: given = {} } }) => {
-    if (name !== DELEGATE.name) {
+    if (name !== texts.delegate.name) {
       const command = (await offered()).find((one) => one.name === name);
       if (command === undefined)
         throw invalidParams(`There is no prompt '${shownName(name)}'. prompts/list names all.`);
       const task = command.fill(command.inputs.length > 0 ? given : (given["arguments"] ?? ""));
-      const text = `Delegate this task with run_deep_agent, word for word:\n\n${task}\n\n${AFTERWARDS}`;
+      const text = `Delegate this task with run_deep_agent, word for word:\n\n${task}\n\n${texts.afterwards}`;
       return answer(command.description, text);
     }
     const read = Arguments.safeParse(given);
@@ -68,19 +63,12 @@ export function registerPrompts(mcp: McpServer, { commands, logger }: Connection
       ...(context ? [`Context: ${context}`] : []),
       ...(result ? [`Result: ${result}`] : []),
       "",
-      "The agent sees the files under /workspace/ and its memories, but nothing of this conversation. Write the " +
-        "task argument so that it stands alone: the goal, the facts and constraints known here, what is out of " +
-        "scope, and the form of the result.",
-      AFTERWARDS,
+      texts.standsAlone,
+      texts.afterwards,
     ];
     return answer("Delegate a task to a deep agent", lines.join("\n"));
   });
 }
-
-const AFTERWARDS =
-  "If you get a run_id instead of an answer, call check_deep_agent until the run has ended. When it waits " +
-  "for approval, tell me what it wants to do; I decide.\n" +
-  "Then report the outcome and name the files that changed.";
 
 const answer = (description: string, text: string) => ({
   description,

@@ -11,17 +11,15 @@ import {
 } from "./resource.ts";
 import { completeRun, findRun } from "./runs.ts";
 import { FILES_TEMPLATE, RUN_TEMPLATE, fileUri, runFileUri } from "../contracts/uris.ts";
+import facts from "./resources.json" with { type: "json" };
 
 /**
  * Files that the agents of all threads share, by their virtual path, such as `/workspace/…`, `/memories/…` and
  * `/skills/…`. The list names the top-level folders; reading a folder lists it.
  */
 export const FILES: ResourceSpec = {
-  name: "files",
+  ...facts.files,
   uri: FILES_TEMPLATE,
-  title: "Agent files",
-  description:
-    "Files and folders the agent works with: /workspace/, /memories/, /skills/ and the mounts of the configuration.",
   list: async (scope) => {
     const { files: mounts = [] } = await (await sharedFiles(scope)).ls("/");
     return mounts
@@ -40,10 +38,8 @@ const sharedFiles = async ({ runs }: ResourceScope): Promise<Backend> => (await 
 
 /** Files as the agent of one run sees them. */
 export const RUN_FILES: ResourceSpec = {
-  name: "run-files",
+  ...facts.runFiles,
   uri: `${RUN_TEMPLATE}/files/{+path}`,
-  title: "Run files",
-  description: "Files as the agent of a run sees them: those of its thread and the shared folders.",
   complete: {
     run_id: completeRun,
     path: async (scope, typed, { run_id: runId = "" }) => {

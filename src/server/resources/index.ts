@@ -5,6 +5,7 @@ import { FILES, RUN_FILES, listMemories } from "./files.ts";
 import { type ResourceScope, type ResourceSpec, registerResource, serveList } from "./resource.ts";
 import { RUN_RESOURCES, listRuns } from "./runs.ts";
 import { SKILLS, serveSkills } from "./skills.ts";
+import facts from "./resources.json" with { type: "json" };
 
 /** Every resource of the server, in the order clients list them. */
 const RESOURCES: readonly ResourceSpec[] = [
@@ -13,20 +14,14 @@ const RESOURCES: readonly ResourceSpec[] = [
   RUN_FILES,
   SKILLS,
   {
-    name: "graph",
+    ...facts.graph,
     uri: "deepagent://graph",
-    title: "Agent graph",
-    description: "How the agent works, as a drawing: its steps and what leads to which.",
-    mimeType: "text/vnd.mermaid",
     read: async (_, { runs }) => ({ text: await (await runs()).agents.drawing(), ttlMs: 0 }),
   },
   // The MCP App. Its document is loaded when a host reads it.
   {
-    name: "run-app",
+    ...facts.app,
     uri: RUN_APP_URI,
-    title: "Run",
-    description: "Shows a run while it works, in hosts that render MCP Apps.",
-    mimeType: "text/html;profile=mcp-app",
     read: async () => {
       const { appDocument } = await import("../page/app-document.ts");
       // An empty policy allows only the document's own content.

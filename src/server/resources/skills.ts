@@ -18,6 +18,7 @@ import {
   invalidParams,
 } from "./resource.ts";
 import { decodeOnce, encodePath } from "../contracts/uris.ts";
+import facts from "./resources.json" with { type: "json" };
 
 /** Skills in one answer of `skills/list`, and skills named in `resources/list`. */
 const PAGE = 50;
@@ -28,10 +29,8 @@ const UriParams = z.looseObject({ uri: z.string() });
 
 /** Files below `/skills/` at `skill://…`: instructions for the client's own model, and for the agent. */
 export const SKILLS: ResourceSpec = {
-  name: "skills",
+  ...facts.skills,
   uri: "skill://{+path}",
-  title: "Skills",
-  description: "Instructions for recurring work, each a folder with a SKILL.md.",
   list: async (scope) => {
     const skills = await openCatalog(scope);
     const uris = (await skills.uris()).slice(0, PAGE);

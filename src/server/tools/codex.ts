@@ -10,6 +10,7 @@ import { refused } from "../calls/outcome.ts";
 import { type ServerTool, defineTool, taskText } from "../calls/tool.ts";
 import { RunReport, reportText } from "../views/run-report.ts";
 import { continueRunOr, startRun } from "./start-run.ts";
+import words from "./words.json" with { type: "json" };
 
 /** Both names for the same: programs read `threadId` and `content`, models the whole report. */
 const output = RunReport.extend({ threadId: z.string().optional(), content: z.string().optional() });
@@ -21,12 +22,9 @@ const asCodex: ServerTool["extend"] = (report) => ({
 export const CODEX_TOOLS: readonly ServerTool[] = [
   defineTool({
     name: "codex",
-    title: "Codex",
+    ...words.tools.codex,
     kind: "delegate",
     scopes: ["run"],
-    description:
-      "Starts a deep agent session on a task. A person approves its changes as this server is configured. " +
-      "Returns its answer, or the run's id if it takes longer.",
     // Codex has more arguments; they configure settings of this whole server.
     input: z.object({
       prompt: taskText.describe("The task"),
@@ -56,10 +54,9 @@ export const CODEX_TOOLS: readonly ServerTool[] = [
   }),
   defineTool({
     name: "codex-reply",
-    title: "Codex reply",
+    ...words.tools["codex-reply"],
     kind: "delegate",
     scopes: ["run"],
-    description: "Continues a session of codex, also while it works.",
     input: z.object({
       prompt: taskText,
       threadId: z.string().min(1).max(200).optional(),

@@ -9,6 +9,7 @@ import type { ToolCall } from "../calls/call.ts";
 import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";
 import { deliver } from "../delivery/deliver.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
+import words from "./words.json" with { type: "json" };
 
 /** Starts a run, or joins the one that an earlier call began, and waits for it. */
 export async function startRun(
@@ -39,13 +40,7 @@ export async function startRun(
   return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
 }
 
-const NOTES: Readonly<Record<Started, string | undefined>> = {
-  started: undefined,
-  told: "A run of this thread is not over, so this went to it as a message; its agent reads it at its next step.",
-  joined:
-    "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
-  existing: "A call with this idempotency key came before: nothing was started again.",
-};
+const NOTES: Partial<Readonly<Record<Started, string>>> = words.notes;
 
 /** Continues the run of an earlier call that arrives again with answers; any other call runs `start`. */
 export async function continueRunOr(

@@ -17,6 +17,7 @@ import { continueRunOr, startRun } from "./start-run.ts";
 import { RunList, recentRuns } from "../views/run-list.ts";
 import { RunChange, RunReport, isWholeInReport, pendingApprovals } from "../views/run-report.ts";
 import { isAsItStands } from "../../tools/call-request.ts";
+import words from "./words.json" with { type: "json" };
 
 const answerInput = z.strictObject({
   run_id: runId,
@@ -41,13 +42,9 @@ const fileInput = z.strictObject({
 export const SERVER_TOOLS: readonly ServerTool[] = [
   defineTool({
     name: "run_deep_agent",
-    title: "Run a deep agent",
+    ...words.tools.run_deep_agent,
     kind: "delegate",
     scopes: ["run"],
-    description:
-      "Delegates a multi-step task to an agent that plans, reads, searches and edits files in /workspace/, " +
-      "runs subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
-      "or a run_id if it takes longer; check_deep_agent has its result.",
     input: z.strictObject({
       task: taskText.describe("Goal, facts the agent cannot see, form of the result"),
       thread_id: z
@@ -73,12 +70,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   }),
   defineTool({
     name: "check_deep_agent",
-    title: "Check a deep agent run",
+    ...words.tools.check_deep_agent,
     kind: "read",
     scopes: [],
-    description:
-      "Status, progress, approvals, questions and answer of a run, or your recent runs without run_id. " +
-      "Returns when something changes. Call it until status is completed, failed or cancelled.",
     input: z.strictObject({
       run_id: runId.optional(),
       after: z.int().min(0).optional().describe("last_event of its last report"),
@@ -104,10 +98,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   }),
   defineTool({
     name: "answer_deep_agent",
-    title: "Answer an approval",
+    ...words.tools.answer_deep_agent,
     kind: "decide",
     scopes: ["approve"],
-    description: "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
     input: answerInput,
     output: RunChange,
     handle: async (args, { runs, deps, client: { form } }) => {
@@ -143,10 +136,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   }),
   defineTool({
     name: "cancel_deep_agent",
-    title: "Cancel a deep agent run",
+    ...words.tools.cancel_deep_agent,
     kind: "cancel",
     scopes: ["run"],
-    description: "Ends a run for good. What it has done stays; its thread can be continued.",
     input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
     output: RunChange,
     handle: async ({ run_id, reason = "cancelled by the client" }, { runs }) => {
@@ -159,10 +151,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   }),
   defineTool({
     name: "read_agent_file",
-    title: "Read a file of the agent",
+    ...words.tools.read_agent_file,
     kind: "read",
     scopes: ["read"],
-    description: "Reads a file as the agent sees it: pages with line numbers.",
     input: fileInput,
     output: z.object({ path: z.string(), content: z.string() }),
     handle: async (args, call) => {
@@ -174,11 +165,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   }),
   defineTool({
     name: "search_memories",
-    title: "Search memories",
+    ...words.tools.search_memories,
     kind: "read",
     scopes: ["read"],
-    description:
-      "Finds what earlier runs kept in /memories/, best first. read_agent_file reads a whole file.",
     input: z.strictObject({
       query: z.string().min(1).max(500),
       limit: z.int().min(1).max(50).default(10),

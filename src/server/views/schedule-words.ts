@@ -4,17 +4,7 @@ import type { RunChoices } from "../../runs/choices.ts";
 import { nextTimes } from "../../runs/cron.ts";
 import type { ScheduleView } from "../../runs/schedule.ts";
 import { limitWords, limitsDocument } from "./limit-words.ts";
-
-const SKIP_WORDS: Readonly<Record<ScheduleView["skips"][number]["reason"], string>> = {
-  too_old: "missed, and too old to catch up on",
-  previous_at_work: "the previous run was still at work",
-  previous_waits: "the previous run was waiting for a person",
-  paused: "the schedule was paused",
-  changed: "the schedule was changed before a run started",
-  too_many_open: "too many runs were unfinished",
-  model_not_allowed: "the server did not allow its model",
-  price_unknown: "the price of its model was not known, so its cost limit could not be kept",
-};
+import words from "./words.json" with { type: "json" };
 
 /** A moment in a time zone, such as `Mon 5 Jan 2026, 07:00`. */
 export function timeIn(timeZone: string, time: number): string {
@@ -36,7 +26,7 @@ export function timeIn(timeZone: string, time: number): string {
 /** Describes when occurrences were skipped, and why they started no run. */
 export function skipText(timeZone: string, { from, to, reason }: ScheduleView["skips"][number]): string {
   const times = from === to ? timeIn(timeZone, from) : `${timeIn(timeZone, from)} to ${timeIn(timeZone, to)}`;
-  return `${times}: ${SKIP_WORDS[reason]}`;
+  return `${times}: ${words.skips[reason]}`;
 }
 
 /** A due time that is so long past waits for a server. */
@@ -51,11 +41,7 @@ export function nextText(
   return dueAt < now - LATE_MS ? `due since ${timeIn(timeZone, dueAt)}` : timeIn(timeZone, dueAt);
 }
 
-export const CATCH_UP_WORDS: Readonly<Record<ScheduleView["catchUp"], string>> = {
-  skip: "Missed runs are skipped.",
-  one: "After missed runs, the newest one is started.",
-  all: "Missed runs are started one after the other.",
-};
+export const CATCH_UP_WORDS: Readonly<Record<ScheduleView["catchUp"], string>> = words.catchUp;
 
 /** The choices besides the goal, such as `model a:b, limit $1.00`; empty: those of the server. */
 export function choiceWords({ model, limits = {}, changes }: RunChoices): string {
@@ -98,15 +84,7 @@ export function scheduleDocument(schedule: ScheduleView, now: number): object {
   };
 }
 
-const NICKNAMES: Readonly<Record<string, string>> = {
-  "@yearly": "0 0 1 1 *",
-  "@annually": "0 0 1 1 *",
-  "@monthly": "0 0 1 * *",
-  "@weekly": "0 0 * * 0",
-  "@daily": "0 0 * * *",
-  "@midnight": "0 0 * * *",
-  "@hourly": "0 * * * *",
-};
+const NICKNAMES: Readonly<Record<string, string>> = words.cronNicknames;
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS = "January February March April May June July August September October November December".split(
   " ",

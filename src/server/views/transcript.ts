@@ -8,6 +8,7 @@ import { reviewedLine } from "../../runs/review-events.ts";
 import { agentLabel } from "./request-words.ts";
 import { limitWords } from "./limit-words.ts";
 import { asText, code, fenced, quote } from "./quoting.ts";
+import words from "./words.json" with { type: "json" };
 
 /**
  * A run as Markdown: the task, what happened in order, the answer. Texts of people, models and files are
@@ -83,7 +84,7 @@ function eventProse(event: RunEvent): string[] {
       return [`${asked(data.call) ?? code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
     case "question_asked":
       return [
-        data.kind === "elicitation" ? `${ASKED[data.kind]} ${code(data.server ?? "")}:` : ASKED[data.kind],
+        words.askedBy[data.kind] + (data.kind === "elicitation" ? ` ${code(data.server ?? "")}:` : ""),
         quote(data.text),
       ];
     case "question_answered":
@@ -102,31 +103,13 @@ function eventProse(event: RunEvent): string[] {
     case "warning":
       return ["Warning:", quote(data.message)];
     default:
-      return PLAIN[kind];
+      return words.plainEvents[kind];
   }
 }
-
-/** Lines of events that need no data. */
-const PLAIN = {
-  run_started: ["The run began."],
-  run_resumed: ["The run was taken up again."],
-  run_parked: ["The server shut down; the run waits for the next one."],
-  todos: ["The todos changed."],
-  subagent_queued: [],
-  model_requested: [],
-  model_awaited: ["waits for the client's model."],
-};
 
 /** Returns undefined for requests of an older version. */
 const asked = (call: AskedCall | undefined): string | undefined =>
   call && `${asText(call.act)} ${code(objectText(call))}`;
-
-const ASKED: Readonly<Record<Extract<RunEvent, { kind: "question_asked" }>["data"]["kind"], string>> = {
-  ask: "waits for an answer:",
-  interrupt: "waits for an answer to a tool:",
-  elicitation: "waits for an answer to the MCP server",
-  review: "waits for a review of its changes:",
-};
 
 const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);
 

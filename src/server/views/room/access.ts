@@ -4,8 +4,9 @@ import type { Access } from "../../../runs/shares.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, accessPath, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { dayAndTime } from "./figures.ts";
-import { mainOf } from "./pieces.ts";
+import { emptyPanel, mainOf } from "./pieces.ts";
 import { openedText } from "./share.ts";
 import { parsedUrl } from "../../../core/unknown.ts";
 
@@ -15,15 +16,9 @@ export function renderAccess(session: PageSession, all: readonly Access[]): Html
       <h1>Links and subscriptions</h1>
       <span class="dim">${counted(all.length, "entry", "entries")}</span>
     </div>
-    ${all.length === 0 ? EMPTY : html`<section class="panel" aria-label="Links and subscriptions">${rows}</section>`}`;
+    ${all.length === 0 ? emptyPanel("link", words.empty.access) : html`<section class="panel" aria-label="Links and subscriptions">${rows}</section>`}`;
   return mainOf(session, "home", content);
 }
-
-const EMPTY = html`<div class="panel empty">
-  ${icon("link")}
-  <h3>No links and no subscriptions</h3>
-  <p>A read-only link is made in the menu of a run. Programs subscribe to events with their token.</p>
-</div>`;
 
 function row({ kind, id, runId, name, createdAt, expiresAt, opened, type, url }: Access, mayEnd: boolean) {
   const isLink = kind === "link";

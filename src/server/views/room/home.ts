@@ -13,9 +13,10 @@ import {
 import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { CAUSES } from "./outcome.ts";
-import { type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
+import { type Refused, choice, composeBox, emptyPanel, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
 import { headline, requestIcon } from "./card.ts";
@@ -119,12 +120,7 @@ function startForm({ settings, readiness, refused, given }: HomeScreen): Html {
 
 type Refusal = NonNullable<Readiness["refusal"]>;
 
-const OBSTACLES: Partial<Readonly<Record<Refusal["code"], string>>> = {
-  model_not_configured: "Choose a model first",
-  workspace_missing: "Choose a folder first",
-  configuration_invalid: "Correct the settings first",
-  restart_needed: "Restart the server first",
-};
+const OBSTACLES: Partial<Readonly<Record<Refusal["code"], string>>> = words.obstacles;
 const NOT_NOW = "No run can start now";
 
 /** The numbered lines of the message are its remedies. */
@@ -149,15 +145,6 @@ function obstacle({ code, message, remedy }: Refusal): Html {
   </section>`;
 }
 
-const FILTERS: readonly (readonly [Run["status"] | undefined, string])[] = [
-  [undefined, "All"],
-  ["working", "At work"],
-  ["input_required", "Needs you"],
-  ["completed", "Completed"],
-  ["failed", "Failed"],
-  ["cancelled", "Cancelled"],
-];
-
 function address({ status, text }: RunFilter, before?: string): string {
   const query = new URLSearchParams(defined({ status, q: text, before })).toString();
   return query === "" ? "/" : `/?${query}`;
@@ -165,10 +152,11 @@ function address({ status, text }: RunFilter, before?: string): string {
 
 function tools({ counts, both, filter }: HomeScreen): Html {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const choices = FILTERS.map(([status, name]) => {
+  const choices = Object.entries(words.filters).map(([name, word]) => {
+    const status = (name || undefined) as Run["status"] | undefined; // the table has these names
     const count = status === undefined ? all : counts[status] + (status === "working" ? both : 0);
     const target = address(defined({ text: filter.text, status }));
-    return choice(`${name} ${grouped(count)}`, target, filter.status === status);
+    return choice(`${word} ${grouped(count)}`, target, filter.status === status);
   });
   return html`<div class="list-tools">
     <nav class="seg" aria-label="Filter">${choices}</nav>
@@ -182,13 +170,10 @@ function tools({ counts, both, filter }: HomeScreen): Html {
 function empty({ session, filter: { status, text } }: HomeScreen): Html {
   const isFiltered = status !== undefined || text !== undefined;
   const start = mayRun(session) ? "Start one here, or from" : "Start one from";
-  return html`<div class="panel empty">
-    ${icon("list")}
-    <h3>${isFiltered ? "No runs match your search" : "No runs yet"}</h3>
-    <p>
-      ${isFiltered ? html`<a class="link" href="/">Show all runs</a>` : `${start} any MCP client that is connected to this server.`}
-    </p>
-  </div>`;
+  const more = isFiltered
+    ? html`<a class="link" href="/">Show all runs</a>`
+    : `${start} any MCP client that is connected to this server.`;
+  return emptyPanel("list", { title: isFiltered ? "No runs match your search" : "No runs yet", text: more });
 }
 
 /** Made once: making it takes as long as a row. */

@@ -1,7 +1,7 @@
 /** Pieces that several screens are made of. */
 import type { Viewer } from "../../contracts/viewer.ts";
 import { displayName, displayText, tailOf } from "../../../core/text.ts";
-import { type Html, html, textArea, icon } from "../html.ts";
+import { type Html, html, textArea, type IconName, icon } from "../html.ts";
 import { money } from "./figures.ts";
 
 /** The main part of a screen. In the app it is one part of its host's page. */
@@ -9,6 +9,25 @@ export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
   viewer === "app"
     ? html`<div class="wrap ${look}">${content}</div>`
     : html`<main id="main" class="wrap ${look}">${content}</main>`;
+
+/** Shown in place of entries that there are none of. */
+export const emptyPanel = (sign: IconName, { title, text }: { title: string; text: Html | string }): Html =>
+  html`<div class="panel empty">
+    ${icon(sign)}
+    <h3>${title}</h3>
+    <p>${text}</p>
+  </div>`;
+
+/** A box of a form. `attributes`: its further ones. */
+export const tickBox = (name: string, value: string, isTicked: boolean, attributes?: Html): Html =>
+  html`<input
+    type="checkbox"
+    class="tick-box"
+    name="${name}"
+    value="${value}"
+    ${attributes}
+    ${isTicked && html` checked`}
+  />`;
 
 /** Marks the one of several links that is shown. */
 export const current = (isCurrent: boolean): Html | false => isCurrent && html` aria-current="true"`;

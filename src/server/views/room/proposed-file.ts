@@ -6,8 +6,9 @@ import { counted } from "../../../tools/format.ts";
 import type { DiffCounts } from "../../../core/diff.ts";
 import { runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, type IconName, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { grouped } from "./figures.ts";
-import { choiceInput, copyButton, labelled, shownPath } from "./pieces.ts";
+import { choiceInput, copyButton, labelled, shownPath, tickBox } from "./pieces.ts";
 import { who } from "./request.ts";
 
 export interface ShownFile {
@@ -139,16 +140,12 @@ function headBox(file: ProposedFile, stamp: string, { chosen }: FileLook): Html 
   if (chosen === undefined || file.stays) return undefined;
   const label = `Apply ${displayName(file.path)}`;
   if (hasOneBox(file))
-    return html`<input
-      type="checkbox"
-      class="tick-box"
-      id="b-${stamp}"
-      name="p.${stamp}"
-      value="all"
-      aria-label="${label}"
-      data-row
-      ${checked(chosen.places === "all")}
-    />`;
+    return tickBox(
+      `p.${stamp}`,
+      "all",
+      chosen.places === "all",
+      html`id="b-${stamp}" aria-label="${label}" data-row`,
+    );
   if (boxesOf(file).length < 2) return undefined;
   return html`<input
     type="checkbox"
@@ -179,10 +176,7 @@ function decidedBefore({ decided }: ProposedFile): Html | undefined {
   </p>`;
 }
 
-const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = {
-  deleted: "It is deleted.",
-  renamed: "Only its path changes.",
-};
+const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = words.withoutLines;
 
 function renderNotes({ notes, places, change, conflict }: ProposedFile): Html | undefined {
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
@@ -235,15 +229,7 @@ function renderPlace(shown: ShownFile, place: ProposedPlace, index: number, look
     look.chosen === undefined || !boxesOf(file).includes(index)
       ? html`<span>${title}</span>`
       : html`<label
-          ><input
-            type="checkbox"
-            class="tick-box"
-            id="p-${stamp}-${index}"
-            name="p.${stamp}"
-            value="${index}"
-            data-row
-            ${checked(look.chosen.places !== "all" && look.chosen.places.includes(index))}
-          />${title}</label
+          >${tickBox(`p.${stamp}`, String(index), look.chosen.places !== "all" && look.chosen.places.includes(index), html`id="p-${stamp}-${index}" data-row`)}${title}</label
         >`;
   return html`<section class="place">
     <div class="place-head">
@@ -271,14 +257,7 @@ export function partLink(id: string, stamp: string, part: number, text: string):
 export const endOfFile = (stamp: string, proof: string, isChosen: boolean): Html =>
   html`<div class="read-end">
     <input type="hidden" name="read" value="${proof}" /><label
-      ><input
-        type="checkbox"
-        class="tick-box"
-        name="p.${stamp}"
-        value="all"
-        data-row
-        ${checked(isChosen)}
-      />Apply this file, which ends here</label
+      >${tickBox(`p.${stamp}`, "all", isChosen, html`data-row`)}Apply this file, which ends here</label
     >
   </div>`;
 

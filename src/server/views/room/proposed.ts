@@ -5,8 +5,9 @@ import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
 import { changeText } from "../../../tools/review.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { nearTime, timeOf } from "./figures.ts";
-import { diffLooks, labelled, shownPath } from "./pieces.ts";
+import { diffLooks, emptyPanel, labelled, shownPath, tickBox } from "./pieces.ts";
 import {
   type ChosenOfFile,
   type FileLook,
@@ -77,7 +78,9 @@ export function renderProposal(
   const { change, run } = screen;
   if (change === "unread") return { content: UNREAD };
   if (change === undefined)
-    return isFinal(run.status) && (run.unapplied ?? 0) > 0 ? { content: NOT_HERE } : undefined;
+    return isFinal(run.status) && (run.unapplied ?? 0) > 0
+      ? { content: emptyPanel("diff", words.empty.proposal) }
+      : undefined;
   const place = { ...about, screen, change };
   return { lists: lists(place), content: content(place) };
 }
@@ -85,12 +88,6 @@ export function renderProposal(
 const UNREAD = html`<p class="notice amber" role="alert">
   ${icon("ask", "amber")}The proposed change cannot be read now. Reload the page in a moment.
 </p>`;
-
-const NOT_HERE = html`<div class="panel empty">
-  ${icon("diff")}
-  <h3>Nothing is left to apply here</h3>
-  <p>The folder has all of the change by now, or the copy that the agent worked on is on another machine.</p>
-</div>`;
 
 function lists(place: Place): Html {
   const { files, more, reviews } = place.change;
@@ -311,8 +308,8 @@ const branchFields = ({ id }: Run, typed: string, press: Html): Html =>
         value="${typed}"
     /></label>
     <label class="check"
-      ><input type="checkbox" class="tick-box" name="worktree" value="1" id="branch-tree" />In a folder of its
-      own, beside this one (a worktree)</label
+      >${tickBox("worktree", "1", false, html`id="branch-tree"`)}In a folder of its own, beside this one (a
+      worktree)</label
     >
     <p>${press}</p>`;
 

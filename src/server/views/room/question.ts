@@ -17,9 +17,8 @@ import { anchorOf, fold, onlyLooks, requestForm } from "./request.ts";
 
 const MAX = { line: 200, title: 160, value: 60_000, server: 80 };
 
-type Elicitation = Extract<Question, { kind: "elicitation" }>;
-
-const serverName = ({ server }: Elicitation): string => displayName(oneLine(server, MAX.server));
+const serverName = ({ server }: Extract<Question, { kind: "elicitation" }>): string =>
+  displayName(oneLine(server, MAX.server));
 
 /** True if the run asks what of its change is applied. */
 export const isReview = (asked: RunRequest): asked is Extract<OpenQuestion, { kind: "review" }> =>
@@ -38,21 +37,20 @@ export function questionLine(question: OpenQuestion): string {
   return `${serverName(question)} ${question.mode === "url" ? `asks to open ${host}` : `asks: ${text}`}`;
 }
 
-/** Leads to the screen that shows the whole change; nothing is decided here. */
-const reviewLink = ({ runId }: OpenQuestion): Html =>
-  html`<div class="ask-foot">
-    <div class="decide">
-      <a class="btn ink" href="${runPath(runId)}/review">Review the change</a
-      ><span class="note">Nothing in the folder has changed yet.</span>
-    </div>
-  </div>`;
-
 export function questionCard(asked: OpenQuestion, look: RequestLook): CardParts {
   const { viewer } = look;
   const { session } = viewer;
   if (asked.kind === "review") {
     const isLink = session !== "app" && !isShared(session);
-    const content = isLink ? reviewLink(asked) : onlyLooks(viewer);
+    // It leads to the screen that shows the whole change; nothing is decided here.
+    const content = isLink
+      ? html`<div class="ask-foot">
+          <div class="decide">
+            <a class="btn ink" href="${runPath(asked.runId)}/review">Review the change</a
+            ><span class="note">Nothing in the folder has changed yet.</span>
+          </div>
+        </div>`
+      : onlyLooks(viewer);
     return { tag: "proposed change", title: html`${questionLine(asked)}`, content };
   }
   const rows = fieldsOf(asked)?.map((field) => [fieldLabel(field), displayText(wanted(field))] as const);
@@ -135,7 +133,8 @@ function answerForm(asked: OpenQuestion, look: RequestLook): Html {
   const fields = html`${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning(asked)}
     <div class="ask-foot">
       <div class="decide two">
-        ${isUrl ? openButtons(asked.url) : sendButton(asked)} ${declining(asked, complaint)}
+        ${isUrl ? openButtons(asked.url) : html`<button class="btn ink" name="act" value="answer">${asked.kind === "elicitation" ? html`Send to ${serverName(asked)}` : "Send answer"}</button>`}
+        ${declining(asked, complaint)}
       </div>
     </div>`;
   return requestForm(asked, look, "answer", fields);
@@ -198,11 +197,6 @@ function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | u
     </fieldset>
   </div>`;
 }
-
-const sendButton = (question: Question): Html =>
-  html`<button class="btn ink" name="act" value="answer">
-    ${question.kind === "elicitation" ? html`Send to ${serverName(question)}` : "Send answer"}
-  </button>`;
 
 function openButtons(url: string): Html | undefined {
   const safe = webAddress(url);

@@ -3,6 +3,7 @@ import { displayName, oneLine } from "../../../core/text.ts";
 import { type RunRequest, agentName } from "../../../runs/run.ts";
 import { type ApprovalViewer, isShared, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 
 /** A waiting request, with the agent's text before it. */
 export interface Request {
@@ -75,18 +76,11 @@ export function onlyLooks({ session, openCommand }: ApprovalViewer): Html {
   // A host could press anything in a page that it frames, so the app has no buttons.
   const kind =
     session === "app" ? "app" : isShared(session) ? "shared" : session.isLoggedIn ? "token" : "link";
+  // A link came from a tool result, and the model that read it could have opened it.
   return html`<p class="ask-foot only-looks note">
-    ${icon("eye")}<span>${WHY_NOT[kind]}${elsewhere}.</span>
+    ${icon("eye")}<span>${words.whyOnlyLooks[kind]}${elsewhere}.</span>
   </p>`;
 }
-
-const WHY_NOT = {
-  app: "Nothing is decided in this view. Answer the form of your client",
-  shared: "This page was shared with you to read. Only the owner of the run decides",
-  token: "Your token only looks. To decide, log in with one that has the scope approve",
-  /** It came from a tool result, and the model that read it could have opened it. */
-  link: "This page was opened from a link that the calling model knows, so it only shows the run. To decide, use a client that shows forms",
-};
 
 /** The return key in a field presses a form's first button: this one, which does nothing. */
 export const NO_DEFAULT = html`<button disabled hidden></button>`;

@@ -13,9 +13,10 @@ import {
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { headline, renderCard, requestIcon } from "./card.ts";
 import { elapsed, timeOf } from "./figures.ts";
-import { mainOf } from "./pieces.ts";
+import { emptyPanel, mainOf } from "./pieces.ts";
 import { type ProposedScreen, type RenderedProposal, renderProposal } from "./proposed.ts";
 import { isReview } from "./question.ts";
 import { type Complaint, type Request, anchorOf, who } from "./request.ts";
@@ -58,8 +59,9 @@ export function renderReview(screen: ReviewScreen): Html {
       ${view && decided(view, proposal !== undefined)}
     </aside>
     <div id="requests">
-      ${complaint && !isShownThere && told(complaint)} ${renderRequests({ ...screen, requests })}
-      ${proposal?.content} ${!isShown && NOTHING_WAITS}
+      ${complaint && !isShownThere && html`<p class="notice ${complaint.isDone ? "intro" : complaint.isTold ? "amber" : "red"}" role="alert">${complaint.isDone && icon("done", "green")}<span>${complaint.problem}</span></p>`}
+      ${renderRequests({ ...screen, requests })} ${proposal?.content}
+      ${!isShown && emptyPanel("done", words.empty.requests)}
       ${rest > 0 && html`<p class="note pad">${rest} more come when these are decided.</p>`}
     </div>`;
   return mainOf(viewer.session, "review", content);
@@ -76,12 +78,6 @@ function renderProposed(screen: ReviewScreen): RenderedProposal | undefined {
 
 /** Replaces the request ID, if a finished run asks for no review. */
 export const PROPOSED = "proposed";
-
-/** Reports the outcome of a form whose request has gone. */
-const told = ({ problem, isTold, isDone }: Complaint): Html =>
-  isDone
-    ? html`<p class="notice intro" role="alert">${icon("done", "green")}<span>${problem}</span></p>`
-    : html`<p class="notice ${isTold ? "amber" : "red"}" role="alert">${problem}</p>`;
 
 function queue({ requests, now }: ReviewScreen, waiting: number): Html {
   const items = requests.map(
@@ -103,12 +99,6 @@ function queue({ requests, now }: ReviewScreen, waiting: number): Html {
   </section>`;
 }
 
-const NOTHING_WAITS = html`<div class="panel empty">
-  ${icon("done")}
-  <h3>Nothing waits for you</h3>
-  <p>What an agent asks you, or may not do by itself, comes here.</p>
-</div>`;
-
 const DECISIONS: Readonly<Record<RunRequest["status"], State>> = {
   pending: RUN_STATES.input_required,
   approved: { ...RUN_STATES.completed, word: "Approved" },
@@ -120,17 +110,7 @@ const DECISIONS: Readonly<Record<RunRequest["status"], State>> = {
 };
 
 /** Ways that a person decides, by the channel of the decision. */
-const CHANNELS: Readonly<Record<string, string>> = {
-  page: "on the page",
-  terminal: "in a terminal",
-  elicitation: "in the client",
-  input_required: "in the client",
-  "tasks/update": "in the client",
-  "ag-ui": "in the client",
-  acp: "in the editor",
-  answer_deep_agent: "by the client’s model",
-  [DEADLINE]: "because nobody decided in time",
-};
+const CHANNELS: Readonly<Record<string, string>> = words.channels;
 
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 

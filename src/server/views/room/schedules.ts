@@ -7,9 +7,10 @@ import type { Readiness } from "../../../runs/service.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
-import { type Fact, mainOf } from "./pieces.ts";
+import { type Fact, emptyPanel, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 
@@ -60,16 +61,10 @@ export function renderSchedules(screen: SchedulesScreen): Html {
       <h1>Schedules</h1>
       <span class="dim">${counted(schedules.length, "schedule")}${paused > 0 && `, ${paused} paused`}</span>
     </div>
-    ${schedules.length === 0 ? EMPTY : html`<section class="panel sched-list" aria-label="Schedules">${schedules.map((one) => row(one, screen))}</section>`}
+    ${schedules.length === 0 ? emptyPanel("clock", words.empty.schedules) : html`<section class="panel sched-list" aria-label="Schedules">${schedules.map((one) => row(one, screen))}</section>`}
     ${scheduleForm(screen)}`;
   return mainOf(session, "home", content);
 }
-
-const EMPTY = html`<div class="panel empty">
-  ${icon("clock")}
-  <h3>No schedules yet</h3>
-  <p>A schedule starts a run by itself, such as every morning, while a server works.</p>
-</div>`;
 
 function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html {
   const { id, name, task, expression, timeZone, folder, pausedAt, skips } = schedule;
@@ -138,12 +133,6 @@ const act = (name: string, id: string, text: string): Html =>
     <input type="hidden" name="schedule" value="${id}" /><button class="btn small">${text}</button>
   </form>`;
 
-const CATCH_UP_CHOICES: Readonly<Record<ScheduleView["catchUp"], string>> = {
-  one: "Start the newest one",
-  all: "Start all, one after the other",
-  skip: "Skip them",
-};
-
 function scheduleForm({ draft, preview, folder, readiness, refused, edited }: SchedulesScreen): Html {
   const own = refused?.isOfForm ? refused : undefined;
   const wrong = (field: ScheduleField): Html | false => own?.field === field && html` data-wrong`;
@@ -210,7 +199,7 @@ const catchingUp = (draft: ScheduleDraft, limit: Html): Html =>
   html`<label
       ><span class="label">Runs missed while no server worked</span>
       <select class="field" name="catchUp">
-        ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp && html` selected`}>${CATCH_UP_CHOICES[value]}</option>`)}
+        ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp && html` selected`}>${words.catchUpChoices[value]}</option>`)}
       </select></label
     >
     <label><span class="label">At most, if all are started</span>${limit}</label>

@@ -5,7 +5,7 @@ import { counted } from "../../../tools/format.ts";
 import { type PageSession, serversPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
-import { mainOf } from "./pieces.ts";
+import { emptyPanel, mainOf } from "./pieces.ts";
 
 /** The outcome of a form. */
 export interface ServerNotice {
@@ -34,15 +34,14 @@ export function renderServers(screen: ServersScreen): Html {
       ${servers.length > 0 && html`<form method="post" action="${serversPath()}/ask"><button class="btn small">Check now</button></form>`}
     </div>
     ${notice?.server === undefined && notice?.problem && html`<p class="notice red" role="alert">${notice.problem}</p>`}
-    ${servers.length === 0 ? EMPTY : html`<section class="panel" aria-label="MCP servers">${servers.map((one) => row(one, screen))}</section>`}`;
+    ${servers.length === 0 ? emptyPanel("plug", EMPTY) : html`<section class="panel" aria-label="MCP servers">${servers.map((one) => row(one, screen))}</section>`}`;
   return mainOf(session, "home", content);
 }
 
-const EMPTY = html`<div class="panel empty">
-  ${icon("plug")}
-  <h3>No other MCP servers</h3>
-  <p>Name them under <code>mcpServers</code> in the configuration, and the agent can use their tools.</p>
-</div>`;
+const EMPTY = {
+  title: "No other MCP servers",
+  text: html`Name them under <code>mcpServers</code> in the configuration, and the agent can use their tools.`,
+};
 
 function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
   const { name, place, askedAt, tools, notes, problem, needsLogin } = server;
@@ -57,6 +56,16 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
     <input type="hidden" name="server" value="${name}" />
     <button class="btn ink">Log in…</button>
   </form>`;
+  // The host stands out: the server itself names this address.
+  const opening =
+    own?.address &&
+    html`<p class="notice">
+      <span class="anywhere"
+        >You log in at <strong>${own.address.host}</strong>, which this server names, and come back
+        here.</span
+      >
+      <a class="btn ink end" href="${own.address.href}" rel="noreferrer" data-wrong>Continue</a>
+    </p>`;
   return html`<article class="server" data-row tabindex="-1">
     <div class="server-what">
       <h3 class="anywhere">
@@ -66,8 +75,7 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
       ${notes.map((note) => html`<p class="small dim anywhere">${oneLine(displayText(note), 400)}</p>`)}
       ${tools.length > 0 && toolList}
       ${own?.problem && html`<p class="notice red anywhere" role="alert" data-wrong>${own.problem}</p>`}
-      ${own?.done && html`<p class="notice" role="status">${own.done}</p>`}
-      ${own?.address && openAddress(own.address)}
+      ${own?.done && html`<p class="notice" role="status">${own.done}</p>`} ${opening}
     </div>
     <div class="server-acts">
       ${askedAt !== undefined && html`<span class="small dim">${dayAndTime(askedAt)}</span>`}
@@ -85,12 +93,3 @@ function stateWords({ askedAt, tools, problem, needsLogin }: ServerState): Html 
   const asked = tools.filter(({ isGated }) => isGated).length;
   return html`${icon("done", "green")} ${counted(tools.length, "tool")}, ${asked} with approval.`;
 }
-
-/** The host stands out: the server itself names this address. */
-const openAddress = (address: URL): Html =>
-  html`<p class="notice">
-    <span class="anywhere"
-      >You log in at <strong>${address.host}</strong>, which this server names, and come back here.</span
-    >
-    <a class="btn ink end" href="${address.href}" rel="noreferrer" data-wrong>Continue</a>
-  </p>`;

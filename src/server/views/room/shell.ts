@@ -1,5 +1,6 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import {
   type PageSession,
   mayRun,
@@ -62,8 +63,10 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation && html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>`}
       <div class="top-side">
-        ${sharedNote(session)} ${hasNavigation && SEARCH_LINK} ${isLive && LIVE}
-        ${session.isLoggedIn && LOG_OUT} ${settingsMenu(hasNavigation)}
+        ${sharedNote(session)} ${hasNavigation && SEARCH_LINK}
+        ${isLive && html`<span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>`}
+        ${session.isLoggedIn && html`<form method="post" action="/logout"><button class="btn bare small">Log out</button></form>`}
+        ${settingsMenu(hasNavigation)}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
           ${icon("help")}
         </button>
@@ -84,14 +87,6 @@ const renderNews = ({ key, kind, name, text, address }: News): Html =>
     data-text="${text}"
     data-address="${address}"
   ></i>`;
-
-const LOG_OUT = html`<form method="post" action="/logout">
-  <button class="btn bare small">Log out</button>
-</form>`;
-
-const LIVE = html`<span class="live" id="live"
-  ><span class="dot"></span><span id="live-word">Live</span></span
->`;
 
 const MARK = new Html(
   `<svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill="currentColor"/><g fill="none" class="mark" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`,
@@ -159,23 +154,10 @@ export const titleOf = ({ title, waiting }: Screen): string =>
 
 export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.svg" } as const;
 
-const KEYS_OF: readonly [keys: readonly string[], effect: string][] = [
-  [["/", "Ctrl K"], "Search everything"],
-  [["N"], "New run"],
-  [["R"], "Review what waits for you"],
-  [["J", "K"], "Next and previous row"],
-  [["Enter"], "Open the row"],
-  [["A"], "Approve, in the request that has the focus"],
-  [["E"], "Edit, then approve"],
-  [["X"], "Reject with a message"],
-  [["M"], "Message to the agent"],
-  [["W"], "Wrap long lines"],
-];
-
 const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
   <h2 id="keys-h">Keyboard shortcuts</h2>
   <div class="keys">
-    ${KEYS_OF.map(([keys, effect]) => html`<span>${keys.map((key) => html`<kbd>${key}</kbd> `)}</span><span>${effect}</span>`)}
+    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map((key) => html`<kbd>${key}</kbd> `)}</span><span>${effect}</span>`)}
   </div>
   <form method="dialog"><button class="btn">Close</button></form>
 </dialog>`;

@@ -3,6 +3,7 @@ import { displayText, oneLine } from "../../../core/text.ts";
 import type { OfferedModel, RunLimits } from "../../../runs/choices.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { limitWords, price } from "../limit-words.ts";
 import { tokens } from "./figures.ts";
 import { FACT_ICONS, type Fact, type Refused } from "./pieces.ts";
@@ -127,18 +128,9 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
     </p>`;
 }
 
-const CHANGES = [
-  ["direct", "Direct changes", "It changes the folder while it works"],
-  [
-    "propose",
-    "Propose changes",
-    "It works on a copy, and you apply all, some or nothing of its change at the end",
-  ],
-] as const;
-
 function changesChip({ changes: own = "direct", noProposals }: Readiness, chosen: URLSearchParams): Chip {
-  const isWanted = CHANGES.some(([way]) => way !== own && way === chosen.get("changes"));
-  const options = CHANGES.map(([way, title, note]) => {
+  const isWanted = words.changes.some(({ way }) => way !== own && way === chosen.get("changes"));
+  const options = words.changes.map(({ way, title, note }) => {
     const off = way === "propose" ? noProposals : undefined;
     const look = way === own ? { value: "", end: "default" } : { value: way, word: title };
     return option({
@@ -153,7 +145,7 @@ function changesChip({ changes: own = "direct", noProposals }: Readiness, chosen
   const title = "Changes of files";
   const menu = html`<h2>${title}</h2>
     <div role="radiogroup" aria-label="${title}">${options}</div>`;
-  const plain = CHANGES.find(([way]) => way === own)?.[1] ?? "";
+  const plain = words.changes.find(({ way }) => way === own)?.title ?? "";
   return { kind: "changes", plain, lead: "", menu };
 }
 

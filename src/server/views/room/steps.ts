@@ -49,7 +49,14 @@ export function stepRows(shown: ShownSteps): Html[] {
     else if (event.kind === "tool_started") rows.push({ event, end: ended.get(event.data.callId) });
     else {
       const line = event.kind === "model_called" ? event.data.text : stepOf(event);
-      if (line !== undefined && line !== "") rows.push(sayRow(event, line));
+      if (line === undefined || line === "") continue;
+      const isRequest = event.kind === "approval_requested" || event.kind === "question_asked";
+      rows.push(
+        html`<li class="say" id="step-${event.seq}">
+          ${icon(isRequest ? "ask" : "say")}<span>${shownLine(event, line)}</span
+          ><span class="num">${timeOf(event.time)}</span>
+        </li>`,
+      );
     }
   }
   // Calls of a program stay apart from those around it.
@@ -62,13 +69,6 @@ export function stepRows(shown: ShownSteps): Html[] {
       : [manyRow(calls, shown)];
   });
 }
-
-const sayRow = (event: RunEvent, text: string): Html =>
-  html`<li class="say" id="step-${event.seq}">
-    ${icon(/^(?:approval_requested|question_asked)$/.test(event.kind) ? "ask" : "say")}<span
-      >${shownLine(event, text)}</span
-    ><span class="num">${timeOf(event.time)}</span>
-  </li>`;
 
 /** The words of an event. Those of a question stand as they were asked, and a call with its object as code. */
 export function shownLine(event: RunEvent, text: string): Html | string {

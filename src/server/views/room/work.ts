@@ -7,6 +7,7 @@ import { type RunView, type SubagentView, isFinal } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, type IconName, type Tone, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { goalRail } from "./goal.ts";
 import { choice, cutPath, listSection, mainOf, share } from "./pieces.ts";
@@ -119,18 +120,12 @@ function grants({ grants: all }: RunView): Html | undefined {
 function cost({ models }: RunView): Html | undefined {
   const total = totalCost(models);
   if (total === undefined || total === 0) return undefined;
-  const items = Object.entries(ROLES).map(([role, name]) => {
+  const items = Object.entries(words.roles).map(([role, name]) => {
     const own = totalCost(models.filter((used) => used.role === role)) ?? 0;
     return own > 0 && share(name, own, total);
   });
   return listSection("Cost", money(total), items, { list: "cost", look: "later" });
 }
-
-const ROLES: Readonly<Record<RunView["models"][number]["role"], string>> = {
-  main: "Main agent",
-  subagents: "Subagents",
-  summary: "Summaries",
-};
 
 function agentPanel(row: AgentRow, screen: WorkScreen): Html {
   const { view, steps, now } = screen;
