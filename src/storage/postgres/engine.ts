@@ -40,10 +40,7 @@ async function transact<T>(access: Access, kind: string, steps: () => Steps<T>):
   const { confinement } = access;
   const begin = confinement === undefined ? kind : `${kind}; ${confinement}`;
   for (let attempt = 1; ; attempt += 1) {
-    const T: [string, number][] = [["start", performance.now()]];
-    const isNew = access.pool.idleCount === 0;
     const client = await access.pool.connect();
-    T.push([isNew ? "connect-new" : "connect", performance.now()]);
     let broken: Error | undefined;
     const sent: [Promise<StatementResult>, Statement["orElse"]?][] = [];
     const send = (answer: Promise<StatementResult>, orElse?: Statement["orElse"]) => {
@@ -67,17 +64,11 @@ async function transact<T>(access: Access, kind: string, steps: () => Steps<T>):
         if (isLock || isBlind || orElse) step = carriedOut.next(NO_ANSWER);
         else {
           await settled();
-          T.push([
-            step.value.sql.replace(/\s+/g, " ").slice(0, 40) + "…" + step.value.sql.slice(-20),
-            performance.now(),
-          ]);
           step = carriedOut.next(await answer);
         }
       }
       void send(plain("COMMIT"));
       await settled();
-      T.push(["COMMIT", performance.now()]);
-      (globalThis as any).lastT = T;
       return step.value;
     } catch (thrown) {
       // A connection that cannot roll back is of no use any more. A silent one is not waited for again, and one that
