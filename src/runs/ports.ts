@@ -91,6 +91,8 @@ export interface SeenLease {
   owner: string;
   epoch: number;
   heartbeatAt: number;
+  /** False if no connection of its owner is open. Absent or null: the storage does not know. */
+  isConnected?: boolean | null;
 }
 
 /** A new run and its choices. A message to a run at work changes none of its choices. */
@@ -256,6 +258,8 @@ export interface RunQueries extends HolderQueries {
 
 /** Hears of changes after they are stored. */
 export interface RunListener {
+  /** Owner of this process's leases. Other processes may see that it is connected as long as it listens. */
+  readonly owner?: string;
   /** This process changed a run. `fromOutside`: the change did not come from work on it, so it may be claimable now. */
   changed(runId: string, fromOutside: boolean): void;
   /** Another process changed something. */

@@ -71,6 +71,7 @@ class Supervisor implements RunService {
     this.as = bindRuns(audited(groups, log));
     this.#worker = this.#newWorker();
     const listener: RunListener = {
+      owner: this.#worker.owner,
       changed: (runId, fromOutside) => {
         feed.notify(runId);
         if (fromOutside) this.#worker.changed(runId);

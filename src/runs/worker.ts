@@ -40,6 +40,8 @@ interface Slot extends Execution {
 
 const NO_ANSWER = "It did not answer for so long that another server may continue the run.";
 
+/** How owners of leases begin. Those of earlier versions, which no connection stands for, begin with `srv`. */
+const OWNER = "server";
 /** Time that shutdown and cancel wait for work to stop, in ms. */
 const STOP_MS = 700;
 /** Time between two attempts to lease a run that has ended, in ms. */
@@ -51,7 +53,8 @@ const AGAIN_MS = 100;
  */
 export class Worker {
   readonly #options: WorkerOptions;
-  readonly #owner: string;
+  /** Owner of its leases. */
+  readonly owner: string;
   readonly #slots = new Map<string, Slot>();
   /** Runs that have ended, on whose copies work is done here. */
   readonly #ended = new Set<string>();
@@ -69,7 +72,7 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    this.#owner = options.newId("srv") + processMark();
+    this.owner = options.newId(OWNER) + processMark();
   }
 
   /** Takes up runs of this machine's ended servers, in their order, and waiting runs. */
@@ -100,7 +103,7 @@ export class Worker {
       const now = clock();
       const at = monotonicClock();
       const turns = this.#turns;
-      const request = { owner: this.#owner, environment, turns, now, expiresAt: now + leaseMs };
+      const request = { owner: this.owner, environment, turns, now, expiresAt: now + leaseMs };
       const claim = await runs.claimNext(request, crashLimit);
       if (claim === undefined) return;
       const { run, lease, recovered } = claim;
@@ -131,7 +134,7 @@ export class Worker {
       const at = monotonicClock();
       const slots = [...this.#slots.values()];
       const ids = [...this.#ended, ...slots.map(({ run }) => run.id)];
-      await runs.renew(this.#owner, ids, now, now + leaseMs);
+      await runs.renew(this.owner, ids, now, now + leaseMs);
       for (const slot of slots) slot.renewedAt = at;
     }
     if (this.#closed) return;
@@ -148,7 +151,7 @@ export class Worker {
     do {
       await this.#revokeOrphans();
       const now = clock();
-      lease = await runs.leaseEnded(principal, { id, owner: this.#owner, now, expires: now + leaseMs });
+      lease = await runs.leaseEnded(principal, { id, owner: this.owner, now, expires: now + leaseMs });
       if (lease === undefined && monotonicClock() >= until) return undefined;
       if (lease === undefined) await delay(AGAIN_MS);
     } while (lease === undefined);
@@ -195,7 +198,7 @@ export class Worker {
     if (this.#slots.size === 0) return;
     // Read before the rows: runs claimed after this are not among them.
     const slots = [...this.#slots.values()];
-    const owned = new Map((await this.#options.runs.ownedBy(this.#owner)).map((row) => [row.id, row]));
+    const owned = new Map((await this.#options.runs.ownedBy(this.owner)).map((row) => [row.id, row]));
     for (const slot of slots) {
       const row = owned.get(slot.run.id);
       if (row?.epoch !== slot.lease.epoch) stopSlot(slot, "lease_lost");
@@ -240,9 +243,10 @@ export class Worker {
   }
 
   /**
-   * Takes away leases of servers of this machine that are gone, and expired ones that nobody renewed while this
-   * server looked on for half their time. To be expired is not enough: after the machine slept, or its clock was
-   * set, leases of servers that are well look so until their next heartbeat.
+   * Takes away leases of servers of this machine that are gone, and those that nobody renewed while this server looked
+   * on: for half their time if they expired, or twice if their owner is not connected any more. To be expired is not
+   * enough: after the machine slept, or its clock was set, leases of servers that are well look so until their next
+   * heartbeat. Neither is a lost connection, which a server replaces.
    */
   async #revokeLost(now: number): Promise<void> {
     const { runs, leaseMs, log } = this.#options;
@@ -257,11 +261,14 @@ export class Worker {
       return { ...lease, forMs: isSame ? before.forMs + looked : 0 };
     });
     this.#watched = new Map(watched.map((lease) => [lease.runId, lease]));
-    for (const { runId, epoch } of await runs.expiredLeases(now, leaseMs)) {
-      const lease = this.#watched.get(runId);
-      if (lease?.epoch !== epoch || lease.forMs < leaseMs / 2) continue;
+    const expired = await runs.expiredLeases(now, leaseMs);
+    for (const lease of watched) {
+      const isExpired = expired.some(({ runId, epoch }) => runId === lease.runId && epoch === lease.epoch);
+      const isLeft =
+        lease.isConnected === false && lease.owner.startsWith(`${OWNER}_`) && lease.forMs >= leaseMs / 3;
+      if (!isLeft && !(isExpired && lease.forMs >= leaseMs / 2)) continue;
       await runs.revoke(lease);
-      log.info("run.lease_revoked", { runId });
+      log.info("run.lease_revoked", { runId: lease.runId });
     }
   }
 

@@ -9,6 +9,8 @@ let template: Buffer | undefined;
 const open = (bytes: Buffer | string): Database => {
   const database = new Driver(bytes);
   database.pragma("foreign_keys = ON");
+  // It is in memory, so no write has to be flushed.
+  database.pragma("synchronous = OFF");
   return database as unknown as Database; // the driver has more than we use
 };
 

@@ -209,7 +209,9 @@ function checkOrder(world: EndedWorld, calls: readonly PersonCall[], runs: reado
     const stored = { runs: inThread.map((run) => ({ ...run, key: run.idempotency_key })), answers };
     const { calls: all, model } = conversation(own, stored);
     if (!isLinearizable(all, model))
-      world.problem(`order: no order of the calls about ${threadId} explains ${JSON.stringify(all)}`);
+      world.problem(
+        `order: no order of the calls about ${threadId} explains ${JSON.stringify(all)}; stored: ${JSON.stringify([...answers])}`,
+      );
   }
 }
 

@@ -61,7 +61,7 @@ export class People {
     return this.#open === 0;
   }
 
-  /** No person answers any more. */
+  /** Nobody calls a server any more. */
   stop(): void {
     this.#isOver = true;
   }
@@ -83,6 +83,8 @@ export class People {
 
   /** Calls a server. `undefined`: it did not answer, or failed; the call may have had its effect. */
   async #call<T>(work: (runs: PrincipalRuns) => Promise<T>): Promise<T | undefined> {
+    // The process of a server may belong to another world by now.
+    if (this.#isOver) return new Promise(() => {});
     const { servers } = this.#world;
     const server = servers[Math.floor(this.#draw() * servers.length)];
     if (server === undefined) return later(500).then(() => undefined);

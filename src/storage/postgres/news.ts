@@ -4,6 +4,7 @@ import type { Client, Pool } from "pg";
 import type { RunListener } from "../../runs/ports.ts";
 import { monotonicClock } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
+import { CONNECTED_LOCK } from "../sql/dialects.ts";
 import { postgresError } from "./errors.ts";
 
 /** Time in ms to gather changes: with a NOTIFY in each transaction, all commits would wait for one another. */
@@ -142,6 +143,9 @@ export class ChangeNews {
     try {
       await client.connect();
       await client.query(`LISTEN ${this.#channel}`);
+      // Ends with the connection, and so with this process. It is shared, because the connection before may not have ended.
+      const lock = `SELECT pg_advisory_lock_shared(${CONNECTED_LOCK}, hashtext($1))`;
+      for (const { owner } of this.#listeners) if (owner) await client.query(lock, [owner]);
     } catch (error) {
       this.#all((listener) => listener.failed(postgresError(error)));
       await client.end().catch(() => undefined);

@@ -1,9 +1,9 @@
 /** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
-import { type Lease, type RunRepository, LeaseLostError } from "../../runs/ports.ts";
-import type { FailureDetails, OpenStatus, Place } from "../../runs/run.ts";
+import { type ClaimRequest, type Lease, type RunRepository, LeaseLostError } from "../../runs/ports.ts";
+import type { FailureDetails, OpenStatus, Place, Principal } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
 import type { Steps, StepsFor } from "./steps.ts";
-import { all, change, count, exists, first, lockPrincipal, send } from "./steps.ts";
+import { all, change, count, first, lockPrincipal, send } from "./steps.ts";
 
 export type OpenRunRow = RunRow & { status: OpenStatus };
 
@@ -27,7 +27,13 @@ const IN_LINE = "environment = @environment AND runnable = 1 AND lease_owner IS 
 /** Counted, because Postgres makes a join with all leases of `NOT EXISTS` when it takes them for few. */
 const IS_FREE = `0 = (SELECT count(*) FROM runs other
   WHERE other.thread_id = runs.thread_id AND other.lease_owner IS NOT NULL)`;
-/** The rank of each principal's next run, by one look-up however many of its runs wait; null when none is free. */
+/** Number of runs of each principal that all servers of the environment work on. */
+const LOADS = `SELECT principal, count(*) AS count FROM runs INDEXED BY runs_leased
+  WHERE lease_owner IS NOT NULL AND environment = @environment GROUP BY principal`;
+/**
+ * The rank of each principal's next run, by one look-up however many of its runs wait, and its load. The rank is null when
+ * none is free.
+ */
 const NEXT_RUNS = `
 WITH RECURSIVE waiting (principal) AS (
   SELECT min(principal) FROM runs WHERE ${IN_LINE}
@@ -35,9 +41,15 @@ WITH RECURSIVE waiting (principal) AS (
   SELECT (SELECT min(principal) FROM runs WHERE ${IN_LINE} AND principal > waiting.principal)
   FROM waiting WHERE waiting.principal IS NOT NULL
 )
-SELECT principal, (SELECT ${RANK} FROM runs
+SELECT waiting.principal, coalesce(loads.count, 0) AS count, (SELECT ${RANK} FROM runs
   WHERE ${IN_LINE} AND principal = waiting.principal AND ${IS_FREE} ORDER BY ${ORDER} LIMIT 1) AS rank
-FROM waiting WHERE principal IS NOT NULL`;
+FROM waiting LEFT JOIN (${LOADS}) loads ON loads.principal = waiting.principal
+WHERE waiting.principal IS NOT NULL`;
+/** Skips what others hold: a server that is stopped in a transaction keeps nobody from the rest of the queue. */
+const NEXT_UNLOCKED = `SELECT * FROM runs WHERE ${IN_LINE} AND principal = @principal AND ${IS_FREE}
+  ORDER BY ${ORDER} LIMIT 1 FOR UPDATE SKIP LOCKED`;
+/** Principals whose runs one transaction tries to take. */
+const TRIED_AT_ONCE = 4;
 const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS epoch, heartbeat_at AS "heartbeatAt"
   FROM runs WHERE lease_owner IS NOT NULL`;
 const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
@@ -46,28 +58,24 @@ const IS_AT_WORK = `${IS_HELD} AND status IN ('working', 'input_required')`;
 /** The condition of statements about other rows. */
 export const IF_HELD = `EXISTS (SELECT 1 FROM runs WHERE ${IS_AT_WORK})`;
 
-/** True if any waiting run could be taken by a server of this environment. */
-export const anyWaiting = (environment: string): Steps<boolean> =>
-  exists(`SELECT id FROM runs WHERE ${IN_LINE} AND ${IS_FREE} LIMIT 1`, { environment });
+/** Principals with runs that could be taken, in the order of their turns. */
+export function* inTurn({ environment, turns }: ClaimRequest): Steps<Principal[]> {
+  const found = yield* all<Turn & { count: number; rank: number | null }>(NEXT_RUNS, { environment });
+  const waiting = found.filter(({ rank }) => rank !== null);
+  return fairestFirst(waiting, toLoads(waiting), turns).map(({ principal }) => principal);
+}
 
-/** Takes the run whose turn it is; `undefined` when none waits. */
-export function* claimNext(
-  request: Parameters<RunRepository["claimNext"]>[0],
+/** Takes the next run of the first of these principals that has one which no other transaction takes or changes. */
+export function* claim(
+  { environment, owner, expiresAt, now }: ClaimRequest,
+  principals: readonly Principal[],
 ): Steps<ClaimedRow | undefined> {
-  const { environment, owner, expiresAt, now } = request;
   let before: RunRow | undefined;
-  do {
-    const found = yield* all<{ principal: string; rank: number | null }>(NEXT_RUNS, { environment });
-    const waiting = found.flatMap(({ principal, rank }) => (rank === null ? [] : { principal, rank }));
-    if (waiting.length === 0) return undefined;
-    const [only] = waiting;
-    // One principal's turn is known without the loads of all.
-    const next = waiting.length === 1 ? only : fairest(waiting, yield* loads(environment), request.turns);
-    if (next === undefined) return undefined;
-    // Another server may have been faster; then it does not wait any more.
-    const sql = `SELECT * FROM runs WHERE number = @number AND ${IN_LINE} AND ${IS_FREE} FOR UPDATE`;
-    before = yield* first<RunRow>(sql, { number: next.rank % BEHIND, environment });
-  } while (before === undefined);
+  for (const principal of principals.slice(0, TRIED_AT_ONCE)) {
+    const values = { environment, principal };
+    before ??= yield* first<RunRow>(NEXT_UNLOCKED, values);
+  }
+  if (before === undefined) return undefined;
   const crashes =
     before.in_flight !== 1
       ? before.crashes
@@ -118,21 +126,14 @@ export function* placesIn(environment: string): Steps<Map<string, Place>> {
      WHERE ${IN_LINE} ORDER BY principal, ${ORDER}`,
     { environment },
   );
-  const active = yield* loads(environment);
+  const active = toLoads(yield* all(LOADS, { environment }));
   const atWork = [...active.values()].reduce((sum, count) => sum + count, 0);
   const turns = [...turnsOf(waiting, active)];
   return new Map(turns.map(([id, number]) => [id, { number, waiting: waiting.length, atWork }]));
 }
 
-/** Number of runs of each principal that all servers of the environment work on. */
-function* loads(environment: string): Steps<Map<string, number>> {
-  const rows = yield* all<{ principal: string; count: number }>(
-    `SELECT principal, count(*) AS count FROM runs INDEXED BY runs_leased
-     WHERE lease_owner IS NOT NULL AND environment = @environment GROUP BY principal`,
-    { environment },
-  );
-  return new Map(rows.map(({ principal, count }) => [principal, count]));
-}
+const toLoads = (rows: readonly { principal: string; count: number }[]): Map<string, number> =>
+  new Map(rows.map(({ principal, count }) => [principal, count]));
 
 /** Over all environments: how long the queue is, since when the first in it waits, and how many runs are at work. */
 export function* queue(): Steps<{ waiting: number; since: number | null; atWork: number }> {
@@ -152,7 +153,8 @@ export const expired: StepsFor<RunRepository["expiredLeases"]> = (now, leaseMs) 
   });
 
 /** All leases, whoever has them. */
-export const leases: StepsFor<RunRepository["leases"]> = () => all(SEEN_LEASES);
+export const leases: StepsFor<RunRepository["leases"]> = () =>
+  all(`SELECT leases.*, is_connected(owner) AS "isConnected" FROM (${SEEN_LEASES}) leases`);
 
 const RELEASE = "UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE";
 
@@ -247,25 +249,25 @@ export interface Waiting extends Turn {
 }
 
 /**
- * The next run: of the principal with the fewest active runs; among those, of the one whose last turn was longest ago;
- * among those, of the one with the first run. One principal's long queue therefore never delays another's first run,
+ * Sorts the next runs: the principal with the fewest active runs comes first; among those, the one whose last turn was
+ * longest ago; among those, the one with the first run. One principal's long queue therefore never delays another's first run,
  * even if only one run works at a time. `waiting`: the next run of each principal. `turns`: numbers of their last
  * turns.
  */
-export function fairest<Waits extends Turn>(
+export function fairestFirst<Waits extends Turn>(
   waiting: readonly Waits[],
   active: ReadonlyMap<string, number>,
   turns: ReadonlyMap<string, number> = new Map(),
-): Waits | undefined {
+): Waits[] {
   const order = ({ principal, rank }: Waits) =>
     [active.get(principal) ?? 0, turns.get(principal) ?? 0, rank] as const;
   return waiting.toSorted((one, other) => {
     const [a, b] = [order(one), order(other)];
     return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
-  })[0];
+  });
 }
 
-/** Turns until each waiting run gets its own, by id, in the order of `fairest` while no run ends. */
+/** Turns until each waiting run gets its own, by id, in the order of `fairestFirst` while no run ends. */
 export function turnsOf(waiting: readonly Waiting[], active: ReadonlyMap<string, number>) {
   const loads = new Map(active);
   const turns = waiting.map((run) => {

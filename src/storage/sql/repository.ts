@@ -1,4 +1,5 @@
 /** Runs over any engine: the port of `runs/ports.ts`, one transaction for each method. */
+import { setTimeout as delay } from "node:timers/promises";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { RunListener, RunQueries, RunRepository, RunStatistics } from "../../runs/ports.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
@@ -36,6 +37,9 @@ export interface Housekeeping extends Pick<RunRepository, "prune" | "assertWrita
   /** Calls `listener` for the changes of other processes, until it is closed. */
   watchOthers(listener: RunListener, pollMs: number): { close(): void };
 }
+
+/** First pause before a claim is tried again whose runs were locked by other transactions, in ms. */
+const CLAIM_AGAIN_MS = 5;
 
 /** Reports that a run was changed. `fromOutside`: not by work on it, so that it may be claimable now. */
 type Notify = RunListener["changed"];
@@ -139,9 +143,11 @@ function changesOf(engine: Engine, notify: Notify) {
 function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
   return {
     claimNext: async (request, crashLimit) => {
-      while (await engine.read(() => leases.anyWaiting(request.environment))) {
+      for (let pauseMs = CLAIM_AGAIN_MS; ;) {
+        const principals = await engine.read(() => leases.inTurn(request));
+        if (principals.length === 0) return undefined;
         const claimed = await engine.note(function* () {
-          const next = yield* leases.claimNext(request);
+          const next = yield* leases.claim(request, principals);
           if (next === undefined) return undefined;
           const { lease, before, crashes } = next;
           const recovered = before.in_flight !== 0;
@@ -149,7 +155,13 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
             yield* journal.append(before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
           return { lease, run: toRun(before), recovered, crashes };
         });
-        if (claimed === undefined) return undefined;
+        if (claimed === undefined) {
+          // Others have them, or will leave them in a moment. After that, the next heartbeat looks again.
+          if (pauseMs > CLAIM_AGAIN_MS * 16) return undefined;
+          await delay(pauseMs);
+          pauseMs *= 2;
+          continue;
+        }
         const { lease, run, recovered, crashes } = claimed;
         if (recovered) notify(lease.runId, false);
         if (crashes < crashLimit) return { lease, run, recovered };
@@ -161,7 +173,6 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
         if (lease.rootId !== lease.runId) notify(lease.rootId, false);
         news.posted();
       }
-      return undefined;
     },
     release: async (lease) => {
       const own = engine.of(lease.principal);

@@ -6,7 +6,7 @@ export type Value = string | number | Uint8Array | null;
 export interface Statement {
   /**
    * SQL that SQLite and Postgres both take, with parameters as `@name`. `dialects.ts` has the differences:
-   * locks of rows, `INDEXED BY`, and `json_each(@list)` of texts and `json_rows(@list)` of records.
+   * locks of rows, `INDEXED BY`, `is_connected(lease_owner)`, and `json_each(@list)` of texts and `json_rows(@list)` of records.
    */
   readonly sql: string;
   readonly values: Readonly<Record<string, Value>>;

@@ -10,7 +10,7 @@ import { openPostgres } from "../../../src/storage/postgres/storage.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";
 import { checkWorld } from "../invariants.ts";
 import { People } from "../people.ts";
-import { type Plan, isFault, planFor } from "../plan.ts";
+import { type Act, type Plan, isFault, planFor } from "../plan.ts";
 import { generator } from "../random.ts";
 import { THREADS_TABLE } from "./threads.ts";
 import { PostgresWorld, ServerProcesses } from "./world.ts";
@@ -21,6 +21,8 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     /** Acts of the plan that are left out, by number. */
     without: { type: "string", default: "" },
+    /** Kinds of faults, such as `kill`; others are left out. Default: all. */
+    only: { type: "string", default: "" },
     "at-once": { type: "string", default: "4" },
     postgres: { type: "boolean", default: true },
   },
@@ -29,15 +31,20 @@ const { values } = parseArgs({
 /** Time after which a world has to be quiet, in milliseconds: some attempts to send news are minutes apart. */
 const PATIENCE_MS = 240_000;
 
+/** A takeover that took longer is reported. */
+const SLOW_MS = 5000;
+
 const DISTURBS_STORAGE = ["slow storage", "lost connection", "full disk", "stop", "stop in a review"];
 
 const planOf = (seed: number): Plan => {
   const { acts, servers } = planFor(seed);
   const left = values.without.split(",").filter(Boolean).map(Number);
+  const only = values.only.split(",").filter(Boolean);
+  const isLeftOut = (act: Act): boolean => only.length > 0 && isFault(act) && !only.includes(act.kind);
   // Two at least. A schedule has a run a minute, and these worlds take half a minute.
   return {
     servers: Math.max(servers, 2),
-    acts: acts.filter(({ kind }, index) => kind !== "schedule" && !left.includes(index)),
+    acts: acts.filter((act, index) => act.kind !== "schedule" && !left.includes(index) && !isLeftOut(act)),
   };
 };
 
@@ -83,6 +90,10 @@ async function runOne(seed: number): Promise<void> {
     await world.prune();
     checkWorld(await world.ended(), people);
     const { claims, takeovers } = world.measured();
+    if (takeovers.some((ms) => ms > SLOW_MS))
+      console.log(
+        `seed ${seed}: a killed server's run was taken over after ${Math.round(Math.max(...takeovers))} ms`,
+      );
     figures.claims.push(...claims);
     if (!plan.acts.some(({ kind }) => DISTURBS_STORAGE.includes(kind))) figures.undisturbed.push(...claims);
     figures[world.isOneMachine ? "oneMachine" : "others"].push(...takeovers);
