@@ -1,6 +1,7 @@
 import { ownTurn } from "../core/concurrency.ts";
 import type { JournalPage, RunQueries } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
+import { type LiveText, isBeginning } from "./live-texts.ts";
 import { type Principal, type RunHead, isFinal } from "./run.ts";
 
 /** Signals that a run may have changed, without the change itself. */
@@ -227,29 +228,25 @@ interface TextReaders<Text> {
 /**
  * Yields a run's journal from `after`, as it grows. New events are read once for all followers of the run; one that
  * is behind reads its own pages. A follower delays neither the run nor another follower. `texts` adds the text that
- * its agent writes, each text before the event of its model call.
+ * its agent writes: each text after all that happened before it, and before the event of its model call.
  */
-export async function* follow<Text = never>(
+export async function* follow<Text extends LiveText = never>(
   principal: Principal,
   runId: string,
   { after = 0, signal, text }: Following,
   { feed, tails, texts }: { feed: ChangeFeed; tails: SharedTails; texts?: TextReaders<Text> },
 ): AsyncGenerator<RunEvent | Text, void, undefined> {
   const subscription = feed.subscribe(runId, texts !== undefined);
-  const written = texts?.reader(runId, text);
+  const written = heldTexts(texts?.reader(runId, text));
   const tail = tails.open(principal, runId);
   let last = after;
-  let isBehind = true;
   try {
     while (!signal.aborted && !feed.closed) {
-      const read = yield* page(tail, last, signal, isBehind ? undefined : written);
+      const read = yield* page(tail, last, signal, written);
       if (read === undefined) return;
       last = read.last;
       if (read.isFull) continue;
       if (read.isFinal) return;
-      // Texts under way come after all that happened before.
-      if (isBehind && written !== undefined) yield* written();
-      isBehind = false;
       await subscription.changed(signal);
     }
   } finally {
@@ -258,27 +255,60 @@ export async function* follow<Text = never>(
   }
 }
 
+/** Holds texts back until the journal has caught up with them. */
+function heldTexts<Text extends LiveText>(written: () => readonly Text[] = () => []) {
+  /** By id, the oldest first. */
+  const held = new Map<string, Text>();
+  const take = (choose: (texts: Text[]) => Text[]): Text[] => {
+    const taken = choose([...held.values()]);
+    for (const { id } of taken) held.delete(id);
+    return taken;
+  };
+  return {
+    /** Returns the ids of all that are held back, as they are now. */
+    look: (): ReadonlySet<string> => {
+      for (const text of written()) held.set(text.id, text);
+      return new Set(held.keys());
+    },
+    take,
+    /** Takes those that come before an event: of a model call, its own and older ones; of the end, all. */
+    before: ({ kind, data }: RunEvent): Text[] => {
+      if (kind === "run_completed") return take((texts) => texts);
+      if (kind !== "model_called") return [];
+      const isOwn = ({ text }: Text): boolean => isBeginning(data.text, text);
+      return take((texts) => texts.slice(0, texts.findIndex(isOwn) + 1));
+    },
+  };
+}
+
 /** Passes new events on, in a frame of its own: a follower that waits for more holds no event. */
-async function* page<Text>(
+async function* page<Text extends LiveText>(
   tail: Pick<Tail, "after">,
   after: number,
   signal: AbortSignal,
-  written: (() => readonly Text[]) | undefined,
+  written: ReturnType<typeof heldTexts<Text>>,
 ): AsyncGenerator<
   RunEvent | Text,
   { last: number; isFull: boolean; isFinal: boolean } | undefined,
   undefined
 > {
+  // The journal, which is read after this look, has all that happened before these texts.
+  const begun = written.look();
   const look = await tail.after(after);
   let last = after;
   // A principal learns nothing about a run that it cannot see.
-  if (look !== undefined && written !== undefined && !signal.aborted) yield* written();
-  for (const event of look?.events ?? []) {
+  if (look === undefined) return undefined;
+  // A text is whole when the journal has the event of its model call.
+  written.look();
+  for (const event of look.events) {
     if (signal.aborted) return undefined;
+    yield* written.before(event);
     last = event.seq;
     yield event;
   }
-  return look && { last, isFull: look.events.length === PAGE, isFinal: isFinal(look.run.status) };
+  const isFull = look.events.length === PAGE;
+  if (!isFull && !signal.aborted) yield* written.take((texts) => texts.filter(({ id }) => begun.has(id)));
+  return { last, isFull, isFinal: isFinal(look.run.status) };
 }
 
 /** The principal's runs that are started from now on, in this process and in others. */

@@ -95,11 +95,13 @@ const withoutNulls = (value: unknown): Record<string, unknown> =>
 
 /** The part of a request that is used: the thread has the messages before the last one. Null is read as absent. */
 function readPart(body: unknown): Record<string, unknown> {
-  const { threadId, runId, messages, resume, forwardedProps } = withoutNulls(body);
+  const { threadId, runId, messages, resume, forwardedProps, protocolVersion } = withoutNulls(body);
   const last = Array.isArray(messages)
     ? messages.slice(-1).map((message) => ({ id: runId, ...withoutNulls(message) }))
     : messages;
-  return { threadId, runId, messages: last, resume, forwardedProps, state: {}, tools: [], context: [] };
+  const version = typeof protocolVersion === "string" ? { protocolVersion } : {};
+  const unused = { state: {}, tools: [], context: [] };
+  return { threadId, runId, messages: last, resume, forwardedProps, ...version, ...unused };
 }
 
 /** The run to follow, and the program's knowledge of it. */
@@ -183,11 +185,15 @@ async function answer({ input, runs, deps }: Request, waiting: RunRequest): Prom
   if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
 }
 
+/** Clients declare a version since 1.0; those of 0.0.59, the first with these events, ask for them. */
+const takesSubagents = ({ protocolVersion = "", forwardedProps }: RunAgentInput): boolean =>
+  Number.parseInt(protocolVersion, 10) >= 1 || recordOf(forwardedProps)["subagentEvents"] === true;
+
 /** Sends events until the run has ended or waits for a person; returns the last event. */
 async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
   const { input, runs, signal } = request;
   const spoken = new Spoken(begun.sent);
-  const events = new RunEvents(spoken);
+  const events = new RunEvents(spoken, takesSubagents(input));
   const finished = { type: "RUN_FINISHED" as const, threadId: input.threadId, runId: input.runId };
   const patience = new Patience();
   for (let { after } = begun; ;) {

@@ -19,14 +19,17 @@ export class RunEvents {
   readonly #messages = new Set<string>();
   /** Calls that have begun and not ended, by agent and call. */
   readonly #calls = new Map<string, string>();
+  readonly #takesSubagents: boolean;
 
-  /** `spoken`: what earlier streams of the run have sent. */
-  constructor(spoken: Spoken) {
+  /** `spoken`: what earlier streams of the run have sent. `takesSubagents`: the program reads `SUBAGENT_*`. */
+  constructor(spoken: Spoken, takesSubagents: boolean) {
     this.#spoken = spoken;
+    this.#takesSubagents = takesSubagents;
   }
 
   of(event: RunEvent): SentEvent[] {
-    return [...this.#said(this.#spoken.of(event)), ...this.#eventsOf(event)];
+    const sent = [...this.#said(this.#spoken.of(event)), ...this.#eventsOf(event)];
+    return this.#takesSubagents ? sent : sent.map(withoutSubagents);
   }
 
   live(text: LiveText): SentEvent[] {
@@ -112,6 +115,12 @@ export class RunEvents {
     const messageId = `${event.runId}:${event.seq}`;
     return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content, role: "tool", ...by(event) }];
   }
+}
+
+/** Clients before 0.0.59 break off a stream with an event of a type that they do not know. */
+function withoutSubagents(event: SentEvent): SentEvent {
+  const { type, ...value } = event;
+  return type.startsWith("SUBAGENT_") ? { type: "CUSTOM", name: type.toLowerCase(), value } : event;
 }
 
 const callKey = ({ agent, data }: EventOf<"tool_started" | "tool_finished">): string =>
