@@ -19,7 +19,7 @@ import { goalMiddleware, subagentMiddleware, todoListMiddleware } from "../layer
 import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
 import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
-import { toolsOnDemandMiddleware } from "../layers/tools-on-demand.ts";
+import { TOOLS_ON_DEMAND, toolsOnDemandMiddleware } from "../layers/tools-on-demand.ts";
 import { type WebOptions, webMiddleware } from "../layers/web.ts";
 import { workspaceMiddleware } from "../layers/workspace.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
@@ -145,7 +145,9 @@ function arrange(
   const added = given.filter((layer) => !replaced.includes(layer));
   const gates = gatesAnything(params.interruptOn) ? [humanInTheLoopMiddleware(params.interruptOn, log)] : [];
   const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
-  const layers = [...watching, ...replaced, ...added, ...gates];
+  const isLast = ({ name }: Middleware): boolean => name === TOOLS_ON_DEMAND;
+  const first = replaced.filter((layer) => !isLast(layer));
+  const layers = [...watching, ...first, ...added, ...replaced.filter(isLast), ...gates];
   const names = layers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return layers;

@@ -1,11 +1,14 @@
 /** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
-import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
+import { type HiddenTool, findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
-import type { AgentTool, Middleware } from "../contracts/middleware.ts";
+import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
+
+/** Name of the layer, which has to see the tools that other layers add. */
+export const TOOLS_ON_DEMAND = "ToolsOnDemandMiddleware";
 
 export interface ToolsOnDemand {
   /** Tools that may be left out of the list at first. */
@@ -14,44 +17,47 @@ export interface ToolsOnDemand {
   tokens?: number;
 }
 
-/** OpenAI, Azure and Groq take 128 tools in a request; middleware may add some. */
-const MOST_TOOLS = 110;
+/** OpenAI, Azure and Groq take 128 tools in a request. */
+const MOST_TOOLS = 128;
 
 const { loadedTools: LOADED_TOOLS } = CONTEXT_CHANNELS;
 
-/** Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache. */
+/**
+ * Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache: if
+ * tools that come later make it too long for providers, these alone are left out.
+ */
 export function toolsOnDemandMiddleware(
   { names, tokens = 0 }: ToolsOnDemand,
   tools: readonly AgentTool[],
 ): Middleware[] {
   const chosen = new Set(names);
-  const hidden = tools.filter(({ name }) => chosen.has(name));
-  const isSmall = ESTIMATE.ofTools(hidden.map(({ offered }) => offered)) <= tokens;
-  if (hidden.length === 0 || (isSmall && tools.length <= MOST_TOOLS)) return [];
-  const described = hidden.map(({ name, offered }) => {
-    const { properties, shape } = recordOf(offered.schema);
-    return { name, description: offered.description, parameters: Object.keys(recordOf(properties ?? shape)) };
-  });
-  const isHidden = new Set(described.map(({ name }) => name));
-  const finder = specTool(findToolsTool(described));
-  const lines: string[] = [];
-  // Characters for the lines about tools in the prompt.
-  let left = 8000;
-  for (const line of described.map(toolLine)) {
-    left -= line.length + 1;
-    if (left < 0) break;
-    lines.push(line);
-  }
-  const more = described.length - lines.length;
-  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
-  const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
-  const prompt = [heading, ...lines, ...rest].join("\n");
+  const given = tools.filter(({ name }) => chosen.has(name));
+  if (given.length === 0) return [];
+  const isSmall = ESTIMATE.ofTools(given.map(({ offered }) => offered)) <= tokens;
+  const hidden: HiddenTool[] = [];
+  const isHidden = new Set<string>();
+  const finder = specTool(findToolsTool(hidden));
+  /** Names of all tools of earlier requests; absent before the first. */
+  let known: Set<string> | undefined;
+  const hide = (all: ModelRequest["tools"]): void => {
+    const isMany = all.length - hidden.length > MOST_TOOLS;
+    for (const { name, description = "", schema } of all) {
+      if (known ? !isMany || known.has(name) : (isSmall && !isMany) || !chosen.has(name)) continue;
+      const { properties, shape } = recordOf(schema);
+      hidden.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
+      isHidden.add(name);
+    }
+    known = new Set([...(known ?? []), ...all.map(({ name }) => name)]);
+  };
   return [
     {
-      name: "ToolsOnDemandMiddleware",
+      name: TOOLS_ON_DEMAND,
       channels: { [LOADED_TOOLS]: { kind: "texts" } },
       tools: [finder],
       wrapModelCall: (request, next) => {
+        hide(request.tools);
+        if (hidden.length === 0)
+          return next({ ...request, tools: request.tools.filter(({ name }) => name !== finder.name) });
         const loaded = Object.keys(recordOf(request.state[LOADED_TOOLS]));
         const byName = new Map(request.tools.map((tool) => [tool.name, tool]));
         // Tools that were always in the list, then the others in the order in which they came.
@@ -59,7 +65,7 @@ export function toolsOnDemandMiddleware(
           ...request.tools.filter(({ name }) => !isHidden.has(name)),
           ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
         ];
-        return next(appendSystemPrompt({ ...request, tools: shown }, prompt));
+        return next(appendSystemPrompt({ ...request, tools: shown }, listOf(hidden)));
       },
       wrapCall: async (request, next) => {
         const result = await next(request);
@@ -76,4 +82,19 @@ export function toolsOnDemandMiddleware(
       },
     },
   ];
+}
+
+/** The lines about tools in the prompt: 8000 characters. */
+function listOf(hidden: readonly HiddenTool[]): string {
+  const lines: string[] = [];
+  let left = 8000;
+  for (const line of hidden.map(toolLine)) {
+    left -= line.length + 1;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  const more = hidden.length - lines.length;
+  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+  const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
+  return [heading, ...lines, ...rest].join("\n");
 }
