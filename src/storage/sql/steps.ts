@@ -3,6 +3,12 @@ import type { Principal } from "../../runs/run.ts";
 
 export type Value = string | number | Uint8Array | null;
 
+/**
+ * A text as every engine stores it: Postgres has none with a NUL, and the SQLite of Node 22 returns one as far as its
+ * NUL. It becomes the mark of a character that cannot be shown.
+ */
+export const storedText = (text: string): string => text.replaceAll("\0", "\ufffd");
+
 export interface Statement {
   /**
    * SQL that SQLite and Postgres both take, with parameters as `@name`. `dialects.ts` has the differences:

@@ -1,7 +1,14 @@
 /** Carries out the steps of `storage/sql` on SQLite. */
 import { byValue } from "../../core/by-identity.ts";
 import { inSqlite } from "../sql/dialects.ts";
-import type { StatementResult, Engine, Statement, Steps, Value } from "../sql/steps.ts";
+import {
+  type StatementResult,
+  type Engine,
+  type Statement,
+  type Steps,
+  type Value,
+  storedText,
+} from "../sql/steps.ts";
 import { GroupCommit } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { unreadable } from "./errors.ts";
@@ -12,7 +19,11 @@ export function sqliteEngine(database: Database): Engine {
   const prepared = byValue((sql: string): ((values: Statement["values"]) => StatementResult) => {
     const { text, names } = inSqlite(sql);
     const statement = database.prepare<Value[], object>(text);
-    const inOrder = (values: Statement["values"]): Value[] => names.map((name) => values[name] ?? null);
+    const inOrder = (values: Statement["values"]): Value[] =>
+      names.map((name) => {
+        const value = values[name] ?? null;
+        return typeof value === "string" ? storedText(value) : value;
+      });
     if (!statement.reader)
       return (values) => ({ rows: [], changes: statement.run(...inOrder(values)).changes });
     return (values) => {
