@@ -41,7 +41,9 @@ export function scopesOf(claims: Readonly<Record<string, unknown>>, config: Scop
     const own = [audience, resource].map((place) => `${withoutSlash(place)}/${scope}`);
     return (
       [scope, ...own].some((name) => granted.has(name)) ||
-      configured[scope].some((name) => granted.has(name) || groups.includes(name))
+      // Entra is asked for `api://app/Agent.Run`, and writes `Agent.Run`.
+      configured[scope].some((name) => [name, name.split("/").at(-1)].some((one) => granted.has(one))) ||
+      configured[scope].some((name) => groups.includes(name))
     );
   });
 }
