@@ -237,12 +237,15 @@ export async function* follow<Text extends LiveText = never>(
   { feed, tails, texts }: { feed: ChangeFeed; tails: SharedTails; texts?: TextReaders<Text> },
 ): AsyncGenerator<RunEvent | Text, void, undefined> {
   const subscription = feed.subscribe(runId, texts !== undefined);
-  const written = heldTexts(texts?.reader(runId, text));
+  const written = texts?.reader(runId, text);
+  /** Texts that wait for the journal, by id, the oldest first. */
+  const held = new Map<string, Text>();
+  const hold = (): void => written?.().forEach((one) => held.set(one.id, one));
   const tail = tails.open(principal, runId);
   let last = after;
   try {
     while (!signal.aborted && !feed.closed) {
-      const read = yield* page(tail, last, signal, written);
+      const read = yield* page(tail, last, signal, { held, hold });
       if (read === undefined) return;
       last = read.last;
       if (read.isFull) continue;
@@ -255,30 +258,17 @@ export async function* follow<Text extends LiveText = never>(
   }
 }
 
-/** Holds texts back until the journal has caught up with them. */
-function heldTexts<Text extends LiveText>(written: () => readonly Text[] = () => []) {
-  /** By id, the oldest first. */
-  const held = new Map<string, Text>();
-  const take = (choose: (texts: Text[]) => Text[]): Text[] => {
-    const taken = choose([...held.values()]);
-    for (const { id } of taken) held.delete(id);
-    return taken;
-  };
-  return {
-    /** Returns the ids of all that are held back, as they are now. */
-    look: (): ReadonlySet<string> => {
-      for (const text of written()) held.set(text.id, text);
-      return new Set(held.keys());
-    },
-    take,
-    /** Takes those that come before an event: of a model call, its own and older ones; of the end, all. */
-    before: ({ kind, data }: RunEvent): Text[] => {
-      if (kind === "run_completed") return take((texts) => texts);
-      if (kind !== "model_called") return [];
-      const isOwn = ({ text }: Text): boolean => isBeginning(data.text, text);
-      return take((texts) => texts.slice(0, texts.findIndex(isOwn) + 1));
-    },
-  };
+function taken<Text extends LiveText>(held: Map<string, Text>, texts: Text[]): Text[] {
+  for (const { id } of texts) held.delete(id);
+  return texts;
+}
+
+/** The texts before an event: of a model call, its own and older ones; of the end, all. */
+function textsBefore<Text extends LiveText>({ kind, data }: RunEvent, held: Map<string, Text>): Text[] {
+  const texts = [...held.values()];
+  if (/^run_(completed|failed|cancelled)$/.test(kind)) return texts;
+  const isOwn = ({ text }: Text): boolean => kind === "model_called" && isBeginning(data.text, text);
+  return texts.slice(0, texts.findIndex(isOwn) + 1);
 }
 
 /** Passes new events on, in a frame of its own: a follower that waits for more holds no event. */
@@ -286,28 +276,26 @@ async function* page<Text extends LiveText>(
   tail: Pick<Tail, "after">,
   after: number,
   signal: AbortSignal,
-  written: ReturnType<typeof heldTexts<Text>>,
-): AsyncGenerator<
-  RunEvent | Text,
-  { last: number; isFull: boolean; isFinal: boolean } | undefined,
-  undefined
-> {
-  // The journal, which is read after this look, has all that happened before these texts.
-  const begun = written.look();
+  { held, hold }: { held: Map<string, Text>; hold: () => void },
+) {
+  hold();
+  // The journal, which is read afterwards, has all that happened before these texts.
+  const begun = new Set(held.keys());
   const look = await tail.after(after);
   let last = after;
   // A principal learns nothing about a run that it cannot see.
   if (look === undefined) return undefined;
   // A text is whole when the journal has the event of its model call.
-  written.look();
+  hold();
   for (const event of look.events) {
     if (signal.aborted) return undefined;
-    yield* written.before(event);
+    yield* taken(held, textsBefore(event, held));
     last = event.seq;
     yield event;
   }
   const isFull = look.events.length === PAGE;
-  if (!isFull && !signal.aborted) yield* written.take((texts) => texts.filter(({ id }) => begun.has(id)));
+  const rest = isFull || signal.aborted ? [] : [...held.values()].filter(({ id }) => begun.has(id));
+  yield* taken(held, rest);
   return { last, isFull, isFinal: isFinal(look.run.status) };
 }
 

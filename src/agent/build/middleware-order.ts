@@ -19,7 +19,7 @@ import { goalMiddleware, subagentMiddleware, todoListMiddleware } from "../layer
 import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
 import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
-import { TOOLS_ON_DEMAND, toolsOnDemandMiddleware } from "../layers/tools-on-demand.ts";
+import { toolsOnDemandMiddleware } from "../layers/tools-on-demand.ts";
 import { type WebOptions, webMiddleware } from "../layers/web.ts";
 import { workspaceMiddleware } from "../layers/workspace.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
@@ -145,9 +145,10 @@ function arrange(
   const added = given.filter((layer) => !replaced.includes(layer));
   const gates = gatesAnything(params.interruptOn) ? [humanInTheLoopMiddleware(params.interruptOn, log)] : [];
   const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
-  const isLast = ({ name }: Middleware): boolean => name === TOOLS_ON_DEMAND;
-  const first = replaced.filter((layer) => !isLast(layer));
-  const layers = [...watching, ...first, ...added, ...replaced.filter(isLast), ...gates];
+  // It has to see the tools that other layers add.
+  const isLast = ({ name }: Middleware): number => Number(name === "ToolsOnDemandMiddleware");
+  const inner = [...replaced, ...added].toSorted((one, other) => isLast(one) - isLast(other));
+  const layers = [...watching, ...inner, ...gates];
   const names = layers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return layers;

@@ -7,9 +7,6 @@ import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
 
-/** Name of the layer, which has to see the tools that other layers add. */
-export const TOOLS_ON_DEMAND = "ToolsOnDemandMiddleware";
-
 export interface ToolsOnDemand {
   /** Tools that may be left out of the list at first. */
   names: readonly string[];
@@ -22,10 +19,7 @@ const MOST_TOOLS = 128;
 
 const { loadedTools: LOADED_TOOLS } = CONTEXT_CHANNELS;
 
-/**
- * Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache: if
- * tools that come later make it too long for providers, these alone are left out.
- */
+/** Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache. */
 export function toolsOnDemandMiddleware(
   { names, tokens = 0 }: ToolsOnDemand,
   tools: readonly AgentTool[],
@@ -39,6 +33,7 @@ export function toolsOnDemandMiddleware(
   const finder = specTool(findToolsTool(hidden));
   /** Names of all tools of earlier requests; absent before the first. */
   let known: Set<string> | undefined;
+  // Of a list that becomes too long later, only the new tools are hidden.
   const hide = (all: ModelRequest["tools"]): void => {
     const isMany = all.length - hidden.length > MOST_TOOLS;
     for (const { name, description = "", schema } of all) {
@@ -51,7 +46,7 @@ export function toolsOnDemandMiddleware(
   };
   return [
     {
-      name: TOOLS_ON_DEMAND,
+      name: "ToolsOnDemandMiddleware",
       channels: { [LOADED_TOOLS]: { kind: "texts" } },
       tools: [finder],
       wrapModelCall: (request, next) => {
@@ -86,13 +81,8 @@ export function toolsOnDemandMiddleware(
 
 /** The lines about tools in the prompt: 8000 characters. */
 function listOf(hidden: readonly HiddenTool[]): string {
-  const lines: string[] = [];
   let left = 8000;
-  for (const line of hidden.map(toolLine)) {
-    left -= line.length + 1;
-    if (left < 0) break;
-    lines.push(line);
-  }
+  const lines = hidden.map(toolLine).filter((line) => (left -= line.length + 1) >= 0);
   const more = hidden.length - lines.length;
   const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
   const heading = "These tools exist too. Get the ones that you need with `find_tools`.";

@@ -49,12 +49,10 @@ export async function resultOfTask(
       const isReady = isOlder && ["input_required", "completed", "failed"].includes(String(state["status"]));
       const answer = isReady
         ? await older().catch((error: unknown) => {
-            // The person may not have answered in time; the task still waits.
-            if (codeOf(error) === "REQUEST_TIMEOUT") return;
-            // It also waits if the connection broke, and may ask again on the next one.
-            signal.throwIfAborted();
-            if (isAnswer(error) || error instanceof TooManyQuestions || (broken += 1) > MOST_FAILURES)
-              throw error;
+            // The task still waits if the person did not answer in time, or the connection broke.
+            const isOver =
+              isAnswer(error) || error instanceof TooManyQuestions || (broken += 1) > MOST_FAILURES;
+            if (isOver && codeOf(error) !== "REQUEST_TIMEOUT") throw error;
           })
         : undefined;
       if (answer && "content" in answer) return answer;

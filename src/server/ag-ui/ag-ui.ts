@@ -99,9 +99,8 @@ function readPart(body: unknown): Record<string, unknown> {
   const last = Array.isArray(messages)
     ? messages.slice(-1).map((message) => ({ id: runId, ...withoutNulls(message) }))
     : messages;
-  const version = typeof protocolVersion === "string" ? { protocolVersion } : {};
-  const unused = { state: {}, tools: [], context: [] };
-  return { threadId, runId, messages: last, resume, forwardedProps, ...version, ...unused };
+  const used = { threadId, runId, messages: last, resume, forwardedProps };
+  return { ...used, protocolVersion: String(protocolVersion), state: {}, tools: [], context: [] };
 }
 
 /** The run to follow, and the program's knowledge of it. */

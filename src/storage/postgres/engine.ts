@@ -120,8 +120,8 @@ async function sendStatement(connection: Pool | PoolClient, { sql, values }: Sta
 }
 
 export function sendable(value: unknown): unknown {
-  if (typeof value === "string") return storedText(value);
-  return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
+  if (!(value instanceof Uint8Array)) return storedText(value);
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 }
 
 let named = 0;

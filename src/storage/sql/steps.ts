@@ -3,11 +3,9 @@ import type { Principal } from "../../runs/run.ts";
 
 export type Value = string | number | Uint8Array | null;
 
-/**
- * A text as every engine stores it: Postgres has none with a NUL, and the SQLite of Node 22 returns one as far as its
- * NUL. It becomes the mark of a character that cannot be shown.
- */
-export const storedText = (text: string): string => text.replaceAll("\0", "\ufffd");
+/** Postgres has no text with a NUL, and the SQLite of Node 22 cuts one there: every engine stores another mark. */
+export const storedText = <T>(value: T): T | string =>
+  typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 
 export interface Statement {
   /**

@@ -1,14 +1,8 @@
 /** Carries out the steps of `storage/sql` on SQLite. */
 import { byValue } from "../../core/by-identity.ts";
 import { inSqlite } from "../sql/dialects.ts";
-import {
-  type StatementResult,
-  type Engine,
-  type Statement,
-  type Steps,
-  type Value,
-  storedText,
-} from "../sql/steps.ts";
+import type { StatementResult, Engine, Statement, Steps, Value } from "../sql/steps.ts";
+import { storedText } from "../sql/steps.ts";
 import { GroupCommit } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { unreadable } from "./errors.ts";
@@ -20,10 +14,7 @@ export function sqliteEngine(database: Database): Engine {
     const { text, names } = inSqlite(sql);
     const statement = database.prepare<Value[], object>(text);
     const inOrder = (values: Statement["values"]): Value[] =>
-      names.map((name) => {
-        const value = values[name] ?? null;
-        return typeof value === "string" ? storedText(value) : value;
-      });
+      names.map((name) => storedText(values[name] ?? null));
     if (!statement.reader)
       return (values) => ({ rows: [], changes: statement.run(...inOrder(values)).changes });
     return (values) => {

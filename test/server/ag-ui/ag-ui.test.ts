@@ -174,7 +174,7 @@ const PROGRAMS: ReadonlyArray<[which: string, asked: object, takesThem: boolean]
   ["of a later version", { protocolVersion: "2.1" }, true],
   ["that asks for them", { forwardedProps: { subagentEvents: true } }, true],
   ["before 1.0", {}, false],
-  ["with a version that is no text", { protocolVersion: 1 }, false],
+  ["with a number as its version", { protocolVersion: 1 }, true],
   ["with an odd version", { protocolVersion: "draft", forwardedProps: { subagentEvents: "no" } }, false],
 ];
 
