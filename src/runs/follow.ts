@@ -230,7 +230,7 @@ interface TextReaders<Text> {
  * is behind reads its own pages. A follower delays neither the run nor another follower. `texts` adds the text that
  * its agent writes: each text after all that happened before it, and before the event of its model call.
  */
-export async function* follow<Text extends LiveText = never>(
+export async function* follow<Text extends LiveText>(
   principal: Principal,
   runId: string,
   { after = 0, signal, text }: Following,

@@ -90,11 +90,11 @@ export async function beginLogin({
       const { client, tokens: given, discovery, resource } = kept;
       if (!client || !given || !discovery)
         throw new LoginFailed("The authorization server gave no token. Begin again.");
-      const { authorizationServerUrl, authorizationServerMetadata: metadata } = discovery;
+      const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
+        discovery;
       // Without a scope of its own, the requested one was granted (RFC 6749, 5.1).
       const tokens = { ...defined({ scope: options.scope }), ...given };
       const expiresAt = tokenExpiry(tokens, request.clock());
-      const authorizationServer = authorizationServerUrl;
       return { url, authorizationServer, metadata, resource, client, tokens, expiresAt };
     },
   };

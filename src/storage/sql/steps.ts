@@ -3,7 +3,7 @@ import type { Principal } from "../../runs/run.ts";
 
 export type Value = string | number | Uint8Array | null;
 
-/** Postgres has no text with a NUL, and the SQLite of Node 22 cuts one there: every engine stores another mark. */
+/** Postgres has no text with a NUL, and `node:sqlite` of Node 22 cuts one there: every engine stores U+FFFD. */
 export const storedText = <T>(value: T): T | string =>
   typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 
