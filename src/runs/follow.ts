@@ -258,19 +258,6 @@ export async function* follow<Text extends LiveText>(
   }
 }
 
-function taken<Text extends LiveText>(held: Map<string, Text>, texts: Text[]): Text[] {
-  for (const { id } of texts) held.delete(id);
-  return texts;
-}
-
-/** The texts before an event: of a model call, its own and older ones; of the end, all. */
-function textsBefore<Text extends LiveText>({ kind, data }: RunEvent, held: Map<string, Text>): Text[] {
-  const texts = [...held.values()];
-  if (/^run_(completed|failed|cancelled)$/.test(kind)) return texts;
-  const isOwn = ({ text }: Text): boolean => kind === "model_called" && isBeginning(data.text, text);
-  return texts.slice(0, texts.findIndex(isOwn) + 1);
-}
-
 /** Passes new events on, in a frame of its own: a follower that waits for more holds no event. */
 async function* page<Text extends LiveText>(
   tail: Pick<Tail, "after">,
@@ -278,6 +265,11 @@ async function* page<Text extends LiveText>(
   signal: AbortSignal,
   { held, hold }: { held: Map<string, Text>; hold: () => void },
 ) {
+  const take = (choose: (texts: Text[]) => Text[]): Text[] => {
+    const texts = choose([...held.values()]);
+    for (const { id } of texts) held.delete(id);
+    return texts;
+  };
   hold();
   // The journal, which is read afterwards, has all that happened before these texts.
   const begun = new Set(held.keys());
@@ -289,13 +281,16 @@ async function* page<Text extends LiveText>(
   hold();
   for (const event of look.events) {
     if (signal.aborted) return undefined;
-    yield* taken(held, textsBefore(event, held));
+    // Before the event of a model call come its own text and older ones, before the end all.
+    const isOwn = ({ text }: Text): boolean =>
+      event.kind === "model_called" && isBeginning(event.data.text, text);
+    const isEnd = /^run_(completed|failed|cancelled)$/.test(event.kind);
+    yield* take((texts) => (isEnd ? texts : texts.slice(0, texts.findIndex(isOwn) + 1)));
     last = event.seq;
     yield event;
   }
   const isFull = look.events.length === PAGE;
-  const rest = isFull || signal.aborted ? [] : [...held.values()].filter(({ id }) => begun.has(id));
-  yield* taken(held, rest);
+  if (!isFull && !signal.aborted) yield* take((texts) => texts.filter(({ id }) => begun.has(id)));
   return { last, isFull, isFinal: isFinal(look.run.status) };
 }
 

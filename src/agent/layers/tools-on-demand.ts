@@ -1,5 +1,5 @@
 /** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
-import { type HiddenTool, findToolsTool, toolLine } from "../../tools/find-tools.ts";
+import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
@@ -28,12 +28,12 @@ export function toolsOnDemandMiddleware(
   const given = tools.filter(({ name }) => chosen.has(name));
   if (given.length === 0) return [];
   const isSmall = ESTIMATE.ofTools(given.map(({ offered }) => offered)) <= tokens;
-  const hidden: HiddenTool[] = [];
+  const hidden: Array<Parameters<typeof toolLine>[0]> = [];
   const isHidden = new Set<string>();
   const finder = specTool(findToolsTool(hidden));
   /** Names of all tools of earlier requests; absent before the first. */
   let known: Set<string> | undefined;
-  // Of a list that becomes too long later, only the new tools are hidden.
+  // If the list becomes too long later, only the new tools are hidden.
   const hide = (all: ModelRequest["tools"]): void => {
     const isMany = all.length - hidden.length > MOST_TOOLS;
     for (const { name, description = "", schema } of all) {
@@ -60,7 +60,14 @@ export function toolsOnDemandMiddleware(
           ...request.tools.filter(({ name }) => !isHidden.has(name)),
           ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
         ];
-        return next(appendSystemPrompt({ ...request, tools: shown }, listOf(hidden)));
+        // Characters for the lines about tools in the prompt.
+        let left = 8000;
+        const lines = hidden.map(toolLine).filter((line) => (left -= line.length + 1) >= 0);
+        const more = hidden.length - lines.length;
+        const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+        const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
+        const prompt = [heading, ...lines, ...rest].join("\n");
+        return next(appendSystemPrompt({ ...request, tools: shown }, prompt));
       },
       wrapCall: async (request, next) => {
         const result = await next(request);
@@ -68,23 +75,12 @@ export function toolsOnDemandMiddleware(
         const { name } = request.toolCall;
         const listed = recordOf(result.artifact)["tools"];
         const own = name === finder.name && Array.isArray(listed) ? listed.map(String) : [];
-        const found = isHidden.has(name) ? [name] : own;
         const known = recordOf(request.state[LOADED_TOOLS]);
-        const added = found.filter((one) => !(one in known));
+        const added = (isHidden.has(name) ? [name] : own).filter((one) => !(one in known));
         if (added.length === 0) return result;
         const loaded = Object.fromEntries(added.map((one) => [one, "shown"]));
         return { ...result, update: { ...result.update, [LOADED_TOOLS]: loaded } };
       },
     },
   ];
-}
-
-/** The lines about tools in the prompt: 8000 characters. */
-function listOf(hidden: readonly HiddenTool[]): string {
-  let left = 8000;
-  const lines = hidden.map(toolLine).filter((line) => (left -= line.length + 1) >= 0);
-  const more = hidden.length - lines.length;
-  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
-  const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
-  return [heading, ...lines, ...rest].join("\n");
 }

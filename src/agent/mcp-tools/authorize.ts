@@ -50,7 +50,6 @@ export async function beginLogin({
   const { auth, extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
   const { url, oauth = {} } = server;
   const redactor = new Redactor(request.secrets);
-  // Makes errors messages for the person. `lead`: the words in front of a reason.
   const orFail = async <T>(work: Promise<T>, lead = (_reason: string): string => ""): Promise<T> => {
     try {
       return await work;
@@ -70,7 +69,7 @@ export async function beginLogin({
     ...defined({ resourceMetadataUrl, scope: request.scope ?? scope }),
   };
   await orFail(auth(provider, options), (reason) => {
-    if (kept.discovery !== undefined && kept.discovery.authorizationServerMetadata === undefined)
+    if (kept.discovery && !kept.discovery.authorizationServerMetadata)
       return "The server describes no log-in by OAuth. Set headers.Authorization instead: ";
     return /registration/i.test(reason)
       ? "The authorization server did not accept this client. If it has one registered for you, set oauth.clientId: "
@@ -84,9 +83,8 @@ export async function beginLogin({
     state,
     finish: async (answer) => {
       const code = readAuthorizationCode(answer, state, redactor);
-      const iss = answer.get("iss") ?? undefined;
-      const answered = { authorizationCode: code, ...defined({ iss: iss && issuerName(iss) }) };
-      await orFail(auth(provider, { ...options, ...answered }));
+      const iss = issuerName(answer.get("iss") ?? "");
+      await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss && { iss }) }));
       const { client, tokens: given, discovery, resource } = kept;
       if (!client || !given || !discovery)
         throw new LoginFailed("The authorization server gave no token. Begin again.");

@@ -184,15 +184,15 @@ async function answer({ input, runs, deps }: Request, waiting: RunRequest): Prom
   if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
 }
 
-/** Clients declare a version since 1.0; those of 0.0.59, the first with these events, ask for them. */
-const takesSubagents = ({ protocolVersion = "", forwardedProps }: RunAgentInput): boolean =>
-  Number.parseInt(protocolVersion, 10) >= 1 || recordOf(forwardedProps)["subagentEvents"] === true;
-
 /** Sends events until the run has ended or waits for a person; returns the last event. */
 async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
   const { input, runs, signal } = request;
   const spoken = new Spoken(begun.sent);
-  const events = new RunEvents(spoken, takesSubagents(input));
+  // Clients declare a version since 1.0; those of 0.0.59, the first with these events, ask for them.
+  const takesSubagents =
+    Number.parseInt(input.protocolVersion ?? "", 10) >= 1 ||
+    recordOf(input.forwardedProps)["subagentEvents"] === true;
+  const events = new RunEvents(spoken, takesSubagents);
   const finished = { type: "RUN_FINISHED" as const, threadId: input.threadId, runId: input.runId };
   const patience = new Patience();
   for (let { after } = begun; ;) {

@@ -29,7 +29,12 @@ export class RunEvents {
 
   of(event: RunEvent): SentEvent[] {
     const sent = [...this.#said(this.#spoken.of(event)), ...this.#eventsOf(event)];
-    return this.#takesSubagents ? sent : sent.map(withoutSubagents);
+    if (this.#takesSubagents) return sent;
+    // Clients before 0.0.59 break off a stream with an event of a type that they do not know.
+    return sent.map((one) => {
+      const { type, ...value } = one;
+      return type.startsWith("SUBAGENT_") ? { type: "CUSTOM", name: type.toLowerCase(), value } : one;
+    });
   }
 
   live(text: LiveText): SentEvent[] {
@@ -115,12 +120,6 @@ export class RunEvents {
     const messageId = `${event.runId}:${event.seq}`;
     return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content, role: "tool", ...by(event) }];
   }
-}
-
-/** Clients before 0.0.59 break off a stream with an event of a type that they do not know. */
-function withoutSubagents(event: SentEvent): SentEvent {
-  const { type, ...value } = event;
-  return type.startsWith("SUBAGENT_") ? { type: "CUSTOM", name: type.toLowerCase(), value } : event;
 }
 
 const callKey = ({ agent, data }: EventOf<"tool_started" | "tool_finished">): string =>
