@@ -1,6 +1,7 @@
 import { ownTurn } from "../core/concurrency.ts";
 import type { JournalPage, RunQueries } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
+import { type LiveText, isBeginning } from "./live-texts.ts";
 import { type Principal, type RunHead, isFinal } from "./run.ts";
 
 /** Signals that a run may have changed, without the change itself. */
@@ -227,9 +228,9 @@ interface TextReaders<Text> {
 /**
  * Yields a run's journal from `after`, as it grows. New events are read once for all followers of the run; one that
  * is behind reads its own pages. A follower delays neither the run nor another follower. `texts` adds the text that
- * its agent writes, each text before the event of its model call.
+ * its agent writes: each text after all that happened before it, and before the event of its model call.
  */
-export async function* follow<Text = never>(
+export async function* follow<Text extends LiveText>(
   principal: Principal,
   runId: string,
   { after = 0, signal, text }: Following,
@@ -237,19 +238,18 @@ export async function* follow<Text = never>(
 ): AsyncGenerator<RunEvent | Text, void, undefined> {
   const subscription = feed.subscribe(runId, texts !== undefined);
   const written = texts?.reader(runId, text);
+  /** Texts that wait for the journal, by id, the oldest first. */
+  const held = new Map<string, Text>();
+  const hold = (): void => written?.().forEach((one) => held.set(one.id, one));
   const tail = tails.open(principal, runId);
   let last = after;
-  let isBehind = true;
   try {
     while (!signal.aborted && !feed.closed) {
-      const read = yield* page(tail, last, signal, isBehind ? undefined : written);
+      const read = yield* page(tail, last, signal, { held, hold });
       if (read === undefined) return;
       last = read.last;
       if (read.isFull) continue;
       if (read.isFinal) return;
-      // Texts under way come after all that happened before.
-      if (isBehind && written !== undefined) yield* written();
-      isBehind = false;
       await subscription.changed(signal);
     }
   } finally {
@@ -259,26 +259,39 @@ export async function* follow<Text = never>(
 }
 
 /** Passes new events on, in a frame of its own: a follower that waits for more holds no event. */
-async function* page<Text>(
+async function* page<Text extends LiveText>(
   tail: Pick<Tail, "after">,
   after: number,
   signal: AbortSignal,
-  written: (() => readonly Text[]) | undefined,
-): AsyncGenerator<
-  RunEvent | Text,
-  { last: number; isFull: boolean; isFinal: boolean } | undefined,
-  undefined
-> {
+  { held, hold }: { held: Map<string, Text>; hold: () => void },
+) {
+  const take = (choose: (texts: Text[]) => Text[]): Text[] => {
+    const texts = choose([...held.values()]);
+    for (const { id } of texts) held.delete(id);
+    return texts;
+  };
+  hold();
+  // The journal, which is read afterwards, has all that happened before these texts.
+  const begun = new Set(held.keys());
   const look = await tail.after(after);
   let last = after;
   // A principal learns nothing about a run that it cannot see.
-  if (look !== undefined && written !== undefined && !signal.aborted) yield* written();
-  for (const event of look?.events ?? []) {
+  if (look === undefined) return undefined;
+  // A text is whole when the journal has the event of its model call.
+  hold();
+  for (const event of look.events) {
     if (signal.aborted) return undefined;
+    // Before the event of a model call come its own text and older ones, before the end all.
+    const isOwn = ({ text }: Text): boolean =>
+      event.kind === "model_called" && isBeginning(event.data.text, text);
+    const isEnd = /^run_(completed|failed|cancelled)$/.test(event.kind);
+    yield* take((texts) => (isEnd ? texts : texts.slice(0, texts.findIndex(isOwn) + 1)));
     last = event.seq;
     yield event;
   }
-  return look && { last, isFull: look.events.length === PAGE, isFinal: isFinal(look.run.status) };
+  const isFull = look.events.length === PAGE;
+  if (!isFull && !signal.aborted) yield* take((texts) => texts.filter(({ id }) => begun.has(id)));
+  return { last, isFull, isFinal: isFinal(look.run.status) };
 }
 
 /** The principal's runs that are started from now on, in this process and in others. */

@@ -39,7 +39,7 @@ export function runGroups(context: GroupContext): RunGroups {
   return {
     read: readGroup(context),
     watch: {
-      events: (...args) => follow(...args, { feed, tails }),
+      events: (...args) => follow<never>(...args, { feed, tails }),
       live: (...args) => follow<LiveText>(...args, { feed, tails, texts }),
       starts: (principal, { signal }) => followStarts(principal, signal, { runs: runs.read, feed }),
     },

@@ -1,6 +1,5 @@
 /** Texts of agents as their models write them, for those who follow the runs in this process. Nothing is stored. */
 import { oneLine } from "../core/text.ts";
-import type { ChangeFeed } from "./follow.ts";
 
 /** A text that the model of a run's agent writes, or has just written. */
 export interface LiveText {
@@ -18,12 +17,12 @@ type KeptText = Omit<LiveText, "kind"> & { isTold: boolean };
 const KEPT = 4;
 
 export class LiveTexts {
-  readonly #feed: Pick<ChangeFeed, "notifyText">;
+  readonly #feed: { notifyText: (runId: string) => void };
   /** By run, while this process works on it; the newest text last. */
   readonly #runs = new Map<string, KeptText[]>();
   #count = 0;
 
-  constructor(feed: Pick<ChangeFeed, "notifyText">) {
+  constructor(feed: { notifyText: (runId: string) => void }) {
     this.#feed = feed;
   }
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { RunEvent } from "../../src/runs/events.ts";
-import { ChangeFeed } from "../../src/runs/follow.ts";
+import { ChangeFeed, SharedTails, follow } from "../../src/runs/follow.ts";
 import { type LiveText, LiveTexts } from "../../src/runs/live-texts.ts";
+import type { JournalPage } from "../../src/runs/ports.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { ME, mine, calling, databaseFile, note, noteTool, openServer, reach, startRun } from "./support.ts";
@@ -94,6 +95,92 @@ test("followers of a run read what its agent writes before the journal has it; o
   const again = followed(service, id);
   await again.ended;
   expect(again.texts()).toEqual([]);
+});
+
+/** Follows a run whose journal and texts change while it is read: each look at the journal makes the next change. */
+async function lookedAt(looks: readonly ((texts: Speaker) => RunEvent[])[]) {
+  const feed = new ChangeFeed();
+  const texts = new LiveTexts(feed);
+  const speaker = texts.speaker("run", 1);
+  const stored: RunEvent[] = [];
+  let count = 0;
+  const journal = async (_principal: string, _runId: string, after: number) => {
+    const found = stored.filter(({ seq }) => seq > after);
+    // What happens now was not read.
+    const happened = looks[count]?.(speaker) ?? [];
+    count += 1;
+    for (const event of happened) stored.push({ ...event, seq: stored.length + 1 });
+    feed.notify("run");
+    const status = count > looks.length ? "completed" : "working";
+    return { run: { status, lastSeq: found.at(-1)?.seq ?? after }, events: found } as unknown as JournalPage; // all that is read of it
+  };
+  const runs = { journal, list: async () => [] };
+  const tails = new SharedTails({ runs, feed });
+  const said: string[] = [];
+  const signal = new AbortController().signal;
+  for await (const item of follow<LiveText>("me", "run", { signal }, { feed, tails, texts }))
+    said.push(item.kind === "live_text" ? item.text : item.kind);
+  return said;
+}
+
+type Speaker = ReturnType<LiveTexts["speaker"]>;
+const base = { runId: "run", seq: 0, time: 0, agent: [] };
+const finished = {
+  ...base,
+  kind: "tool_finished",
+  data: { callId: "c", tool: "ls", summary: "", isError: false },
+} as unknown as RunEvent; // all that is read of it
+const called = (text: string) => ({ ...base, kind: "model_called", data: { text } }) as unknown as RunEvent; // likewise
+const completed = { ...base, kind: "run_completed", data: { answer: "", sources: [] } } as RunEvent;
+
+test("a text that begins while the journal is read waits for what happened before it", async () => {
+  const said = await lookedAt([
+    () => [],
+    ({ say }) => {
+      say("");
+      say("I look.");
+      return [called("I look.")];
+    },
+    ({ say }) => {
+      say("");
+      say("All is");
+      return [finished];
+    },
+    ({ say }) => {
+      say("All is done.");
+      return [called("All is done."), completed];
+    },
+  ]);
+  expect(said).toEqual([
+    "I look.",
+    "model_called",
+    "tool_finished",
+    "All is done.",
+    "model_called",
+    "run_completed",
+  ]);
+});
+
+test("a text of a call that broke off comes before the next one, and before the end", async () => {
+  const broken = ({ say }: Speaker) => {
+    say("");
+    say("Broken");
+    return [];
+  };
+  const next = ({ say, told }: Speaker) => {
+    say("");
+    say("Whole");
+    told("Whole");
+    return [called("Whole"), finished];
+  };
+  expect(await lookedAt([broken, next, () => [completed]])).toEqual([
+    "Broken",
+    "Whole",
+    "model_called",
+    "tool_finished",
+    "run_completed",
+  ]);
+  expect(await lookedAt([(texts) => [...broken(texts), completed]])).toEqual(["Broken", "run_completed"]);
 });
 
 test("a follower that reads nothing holds up neither the run nor another follower", async () => {

@@ -44,7 +44,7 @@ async function journal() {
     },
     end: () => runs.cancel("me", RUN, "enough", 3),
     follow: (after: number, principal = "me", signal = new AbortController().signal) =>
-      follow(principal, RUN, { after, signal }, { feed, tails }),
+      follow<never>(principal, RUN, { after, signal }, { feed, tails }),
   };
 }
 

@@ -580,6 +580,28 @@ export function runRepositoryContract(
         );
       });
 
+      test("keeps a text with a NUL whole: it becomes the mark of a character that cannot be shown", async () => {
+        const [text, stored] = ["before\0after\0", "before\ufffdafter\ufffd"];
+        const run = await begin(ME, { task: text, idempotencyKey: text });
+        const { lease } = await claim();
+        expect(await runs.read.run(ME, run.id)).toMatchObject({ task: stored });
+        expect(await work().nextInput(lease)).toMatchObject({ kind: "task", task: stored });
+        const again = await runs.create(ME, { task: text, idempotencyKey: text }, fresh());
+        expect(again).toMatchObject({ kind: "existing", run: { id: run.id } });
+        await work().record(lease, [entryOf({ kind: "warning", agent: [], message: text })], now);
+        const inbox = work().inbox(lease);
+        const message = { id: "m1", text, idempotencyKey: `${text}2`, now };
+        expect(await runs.send(ME, run.id, message)).toMatchObject({ kind: "sent" });
+        expect(await runs.send(ME, run.id, message)).toMatchObject({ kind: "repeated" });
+        expect(await inbox.messages()).toEqual([{ id: "m1", text: stored }]);
+        expect(await work().complete(lease, { answer: text, structured: { text } }, inbox, now)).toBe(
+          "completed",
+        );
+        expect(await runs.read.run(ME, run.id)).toMatchObject({ answer: stored, structured: { text } });
+        for (const { data } of (await runs.read.journal(ME, run.id, 0, 100))?.events ?? [])
+          expect(JSON.stringify(data)).not.toContain('before"');
+      });
+
       test("that fails or is cancelled says why, and the next run of the thread is told", async () => {
         const first = await begin();
         await work().fail((await claim()).lease, { reason: "internal", message: "broken" }, now);

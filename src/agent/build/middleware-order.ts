@@ -145,7 +145,10 @@ function arrange(
   const added = given.filter((layer) => !replaced.includes(layer));
   const gates = gatesAnything(params.interruptOn) ? [humanInTheLoopMiddleware(params.interruptOn, log)] : [];
   const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
-  const layers = [...watching, ...replaced, ...added, ...gates];
+  // It has to see the tools that other layers add.
+  const isLast = ({ name }: Middleware): number => Number(name === "ToolsOnDemandMiddleware");
+  const inner = [...replaced, ...added].toSorted((one, other) => isLast(one) - isLast(other));
+  const layers = [...watching, ...inner, ...gates];
   const names = layers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return layers;

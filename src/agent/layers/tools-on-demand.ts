@@ -2,7 +2,7 @@
 import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
-import type { AgentTool, Middleware } from "../contracts/middleware.ts";
+import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
@@ -14,8 +14,8 @@ export interface ToolsOnDemand {
   tokens?: number;
 }
 
-/** OpenAI, Azure and Groq take 128 tools in a request; middleware may add some. */
-const MOST_TOOLS = 110;
+/** OpenAI, Azure and Groq take 128 tools in a request. */
+const MOST_TOOLS = 128;
 
 const { loadedTools: LOADED_TOOLS } = CONTEXT_CHANNELS;
 
@@ -25,33 +25,34 @@ export function toolsOnDemandMiddleware(
   tools: readonly AgentTool[],
 ): Middleware[] {
   const chosen = new Set(names);
-  const hidden = tools.filter(({ name }) => chosen.has(name));
-  const isSmall = ESTIMATE.ofTools(hidden.map(({ offered }) => offered)) <= tokens;
-  if (hidden.length === 0 || (isSmall && tools.length <= MOST_TOOLS)) return [];
-  const described = hidden.map(({ name, offered }) => {
-    const { properties, shape } = recordOf(offered.schema);
-    return { name, description: offered.description, parameters: Object.keys(recordOf(properties ?? shape)) };
-  });
-  const isHidden = new Set(described.map(({ name }) => name));
-  const finder = specTool(findToolsTool(described));
-  const lines: string[] = [];
-  // Characters for the lines about tools in the prompt.
-  let left = 8000;
-  for (const line of described.map(toolLine)) {
-    left -= line.length + 1;
-    if (left < 0) break;
-    lines.push(line);
-  }
-  const more = described.length - lines.length;
-  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
-  const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
-  const prompt = [heading, ...lines, ...rest].join("\n");
+  const given = tools.filter(({ name }) => chosen.has(name));
+  if (given.length === 0) return [];
+  const isSmall = ESTIMATE.ofTools(given.map(({ offered }) => offered)) <= tokens;
+  const hidden: Array<Parameters<typeof toolLine>[0]> = [];
+  const isHidden = new Set<string>();
+  const finder = specTool(findToolsTool(hidden));
+  /** Names of all tools of earlier requests; absent before the first. */
+  let known: Set<string> | undefined;
+  // If the list becomes too long later, only the new tools are hidden.
+  const hide = (all: ModelRequest["tools"]): void => {
+    const isMany = all.length - hidden.length > MOST_TOOLS;
+    for (const { name, description = "", schema } of all) {
+      if (known ? !isMany || known.has(name) : (isSmall && !isMany) || !chosen.has(name)) continue;
+      const { properties, shape } = recordOf(schema);
+      hidden.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
+      isHidden.add(name);
+    }
+    known = new Set([...(known ?? []), ...all.map(({ name }) => name)]);
+  };
   return [
     {
       name: "ToolsOnDemandMiddleware",
       channels: { [LOADED_TOOLS]: { kind: "texts" } },
       tools: [finder],
       wrapModelCall: (request, next) => {
+        hide(request.tools);
+        if (hidden.length === 0)
+          return next({ ...request, tools: request.tools.filter(({ name }) => name !== finder.name) });
         const loaded = Object.keys(recordOf(request.state[LOADED_TOOLS]));
         const byName = new Map(request.tools.map((tool) => [tool.name, tool]));
         // Tools that were always in the list, then the others in the order in which they came.
@@ -59,6 +60,13 @@ export function toolsOnDemandMiddleware(
           ...request.tools.filter(({ name }) => !isHidden.has(name)),
           ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
         ];
+        // Characters for the lines about tools in the prompt.
+        let left = 8000;
+        const lines = hidden.map(toolLine).filter((line) => (left -= line.length + 1) >= 0);
+        const more = hidden.length - lines.length;
+        const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+        const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
+        const prompt = [heading, ...lines, ...rest].join("\n");
         return next(appendSystemPrompt({ ...request, tools: shown }, prompt));
       },
       wrapCall: async (request, next) => {
@@ -67,9 +75,8 @@ export function toolsOnDemandMiddleware(
         const { name } = request.toolCall;
         const listed = recordOf(result.artifact)["tools"];
         const own = name === finder.name && Array.isArray(listed) ? listed.map(String) : [];
-        const found = isHidden.has(name) ? [name] : own;
         const known = recordOf(request.state[LOADED_TOOLS]);
-        const added = found.filter((one) => !(one in known));
+        const added = (isHidden.has(name) ? [name] : own).filter((one) => !(one in known));
         if (added.length === 0) return result;
         const loaded = Object.fromEntries(added.map((one) => [one, "shown"]));
         return { ...result, update: { ...result.update, [LOADED_TOOLS]: loaded } };

@@ -49,29 +49,31 @@ export async function beginLogin({
   const { auth, extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
   const { url, oauth = {} } = server;
   const redactor = new Redactor(request.secrets);
-  // Makes errors messages for the person. `lead`: a sentence in front of the reason, without its end.
-  const orFail = async <T>(work: Promise<T>, lead?: () => string): Promise<T> => {
+  const orFail = async <T>(work: Promise<T>, lead = (_reason: string): string => ""): Promise<T> => {
     try {
       return await work;
     } catch (error) {
       const code = codeOf(error);
       const reason = redactor.reason([errorMessage(error), code ? `(${code})` : ""].join(" ").trim());
-      throw new LoginFailed(lead === undefined ? reason : `${lead()}: ${reason}`, { cause: error });
+      throw new LoginFailed(`${lead(reason)}${reason}`, { cause: error });
     }
   };
   const challenge = await orFail(askForChallenge(server));
   const { resourceMetadataUrl, scope = oauth.scope } = extractWWWAuthenticateParams(challenge);
   const { provider, kept } = oneLogin(redirectUrl, oauth, redactor);
   const options = {
-    serverUrl: url,
+    // The package refuses a resource that has a slash more than this address; it uses the address for nothing else.
+    serverUrl: url.replace(/\/?(?=[?#]|$)/, "/"),
     fetchFn: readingAnyAnswer(request.fetch),
     ...defined({ resourceMetadataUrl, scope: request.scope ?? scope }),
   };
-  await orFail(auth(provider, options), () =>
-    kept.discovery?.authorizationServerMetadata === undefined
-      ? "The server describes no log-in by OAuth. Set headers.Authorization instead"
-      : "The authorization server did not accept this client. If it has one registered for you, set oauth.clientId",
-  );
+  await orFail(auth(provider, options), (reason) => {
+    if (kept.discovery && !kept.discovery.authorizationServerMetadata)
+      return "The server describes no log-in by OAuth. Set headers.Authorization instead: ";
+    return /registration/i.test(reason)
+      ? "The authorization server did not accept this client. If it has one registered for you, set oauth.clientId: "
+      : "";
+  });
   const { address, state } = kept;
   if (address === undefined || !/^https?:$/.test(address.protocol))
     throw new LoginFailed("The authorization server named no address to open.");
@@ -80,17 +82,16 @@ export async function beginLogin({
     state,
     finish: async (answer) => {
       const code = readAuthorizationCode(answer, state, redactor);
-      const iss = answer.get("iss") ?? undefined;
-      const answered = { authorizationCode: code, ...defined({ iss: iss && issuerName(iss) }) };
-      await orFail(auth(provider, { ...options, ...answered }));
+      const iss = issuerName(answer.get("iss") ?? "");
+      await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss && { iss }) }));
       const { client, tokens: given, discovery, resource } = kept;
       if (!client || !given || !discovery)
         throw new LoginFailed("The authorization server gave no token. Begin again.");
-      const { authorizationServerUrl, authorizationServerMetadata: metadata } = discovery;
+      const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
+        discovery;
       // Without a scope of its own, the requested one was granted (RFC 6749, 5.1).
       const tokens = { ...defined({ scope: options.scope }), ...given };
       const expiresAt = tokenExpiry(tokens, request.clock());
-      const authorizationServer = authorizationServerUrl;
       return { url, authorizationServer, metadata, resource, client, tokens, expiresAt };
     },
   };

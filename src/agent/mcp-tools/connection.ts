@@ -451,7 +451,7 @@ function rejectAfter(ms: number, message: () => string): Promise<never> {
 }
 
 /** Answers of the server and cancelled or late calls: the connection itself is fine. */
-function isAnswer(error: unknown): boolean {
+export function isAnswer(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code: unknown = Reflect.get(error, "code");
   const codes =

@@ -6,7 +6,7 @@ import { recordOf } from "../../core/unknown.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
 import type { ToolContext, ToolResult } from "../../tools/tool.ts";
 import { type ReadResult, type TheirTask, readResult } from "./answers.ts";
-import type { McpConnection } from "./connection.ts";
+import { type McpConnection, isAnswer } from "./connection.ts";
 import { type InputRequired, answerInputRequests } from "./elicitation.ts";
 
 /** Time between two looks, in ms: the server's interval within these limits. */
@@ -41,6 +41,7 @@ export async function resultOfTask(
       await wait(Math.min(1000 * 2 ** (failures - 1), 60_000), undefined, { signal });
     }
   };
+  let broken = 0;
   const answered = new Set<string>();
   try {
     for (;;) {
@@ -48,8 +49,10 @@ export async function resultOfTask(
       const isReady = isOlder && ["input_required", "completed", "failed"].includes(String(state["status"]));
       const answer = isReady
         ? await older().catch((error: unknown) => {
-            // The person may not have answered in time; the task still waits.
-            if (codeOf(error) !== "REQUEST_TIMEOUT") throw error;
+            // The task still waits if the person did not answer in time, or the connection broke.
+            const isOver =
+              isAnswer(error) || error instanceof TooManyQuestions || (broken += 1) > MOST_FAILURES;
+            if (isOver && codeOf(error) !== "REQUEST_TIMEOUT") throw error;
           })
         : undefined;
       if (answer && "content" in answer) return answer;

@@ -142,7 +142,8 @@ async function attempt(
     lost = `The MCP server ${connection.name} asked a question during ${options.name}. Nobody was asked, because ${why}; the server was told that it is cancelled.`;
     step.tell({ kind: "warning", message: lost });
   };
-  const own = { isRepeatable: more.task !== undefined || isRepeatable(tool), hold, lose, ...more };
+  // A result that was requested in vain is requested again by `resultOfTask`.
+  const own = { isRepeatable: more.task === undefined && isRepeatable(tool), hold, lose, ...more };
   const answer = await connection.call(tool, args, signal, own);
   if ("blocks" in answer) return modelResult(answer, lost ?? noteOn(answer, options));
   if (!("unsent" in answer)) return answer;

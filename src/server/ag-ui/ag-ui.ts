@@ -94,11 +94,12 @@ const withoutNulls = (value: unknown): Record<string, unknown> =>
 
 /** The part of a request that is used: the thread has the messages before the last one. Null is read as absent. */
 function readPart(body: unknown): Record<string, unknown> {
-  const { threadId, runId, messages, resume, forwardedProps } = withoutNulls(body);
+  const { threadId, runId, messages, resume, forwardedProps, protocolVersion } = withoutNulls(body);
   const last = Array.isArray(messages)
     ? messages.slice(-1).map((message) => ({ id: runId, ...withoutNulls(message) }))
     : messages;
-  return { threadId, runId, messages: last, resume, forwardedProps, state: {}, tools: [], context: [] };
+  const used = { threadId, runId, messages: last, resume, forwardedProps };
+  return { ...used, protocolVersion: String(protocolVersion), state: {}, tools: [], context: [] };
 }
 
 /** The run to follow, and the program's knowledge of it. */
@@ -186,7 +187,11 @@ async function answer({ input, runs, deps }: Request, waiting: RunRequest): Prom
 async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
   const { input, runs, signal } = request;
   const spoken = new Spoken(begun.sent);
-  const events = new RunEvents(spoken);
+  // Clients declare a version since 1.0; those of 0.0.59, the first with these events, ask for them.
+  const takesSubagents =
+    Number.parseInt(input.protocolVersion ?? "", 10) >= 1 ||
+    recordOf(input.forwardedProps)["subagentEvents"] === true;
+  const events = new RunEvents(spoken, takesSubagents);
   const finished = { type: "RUN_FINISHED" as const, threadId: input.threadId, runId: input.runId };
   const patience = new Patience();
   for (let { after } = begun; ;) {

@@ -19,14 +19,22 @@ export class RunEvents {
   readonly #messages = new Set<string>();
   /** Calls that have begun and not ended, by agent and call. */
   readonly #calls = new Map<string, string>();
+  readonly #takesSubagents: boolean;
 
-  /** `spoken`: what earlier streams of the run have sent. */
-  constructor(spoken: Spoken) {
+  /** `spoken`: what earlier streams of the run have sent. `takesSubagents`: the program reads `SUBAGENT_*`. */
+  constructor(spoken: Spoken, takesSubagents: boolean) {
     this.#spoken = spoken;
+    this.#takesSubagents = takesSubagents;
   }
 
   of(event: RunEvent): SentEvent[] {
-    return [...this.#said(this.#spoken.of(event)), ...this.#eventsOf(event)];
+    const sent = [...this.#said(this.#spoken.of(event)), ...this.#eventsOf(event)];
+    if (this.#takesSubagents) return sent;
+    // Clients before 0.0.59 break off a stream with an event of a type that they do not know.
+    return sent.map((one) => {
+      const { type, ...value } = one;
+      return type.startsWith("SUBAGENT_") ? { type: "CUSTOM", name: type.toLowerCase(), value } : one;
+    });
   }
 
   live(text: LiveText): SentEvent[] {

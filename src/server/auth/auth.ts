@@ -279,7 +279,9 @@ export function holderOf(config: OAuthClaims, claims: Readonly<Record<string, un
     const own = [audience, resource].map((place) => `${withoutSlash(place)}/${scope}`);
     return (
       [scope, ...own].some((name) => granted.has(name)) ||
-      configured[scope].some((name) => granted.has(name) || groups.includes(name))
+      // Entra is asked for `api://app/Agent.Run`, and writes `Agent.Run`.
+      configured[scope].some((name) => [name, name.split("/").at(-1)].some((one) => granted.has(one))) ||
+      configured[scope].some((name) => groups.includes(name))
     );
   });
   if (scopes.length === 0) {

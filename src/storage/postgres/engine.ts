@@ -2,7 +2,7 @@
 import type { Pool, PoolClient } from "pg";
 import { byValue } from "../../core/by-identity.ts";
 import { inPostgres } from "../sql/dialects.ts";
-import type { StatementResult, Engine, Statement, Steps } from "../sql/steps.ts";
+import { type StatementResult, type Engine, type Statement, type Steps, storedText } from "../sql/steps.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
 /** Maximum number of attempts for a transaction that conflicted with another. */
@@ -119,10 +119,9 @@ async function sendStatement(connection: Pool | PoolClient, { sql, values }: Sta
   return { rows, changes: rowCount ?? 0 };
 }
 
-/** Postgres has no text with a NUL; it becomes the mark of a character that cannot be shown. */
 export function sendable(value: unknown): unknown {
-  if (typeof value === "string") return value.replaceAll("\0", "\ufffd");
-  return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
+  if (!(value instanceof Uint8Array)) return storedText(value);
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 }
 
 let named = 0;
@@ -156,7 +155,7 @@ export class Access {
   #where(setting: string, value: string): Access {
     if (this.#role === undefined) return this;
     // A hexadecimal value, because it has to be a part of the text: parameters need a statement of their own.
-    const hex = Buffer.from(value.replaceAll("\0", "\ufffd")).toString("hex");
+    const hex = Buffer.from(storedText(value)).toString("hex");
     const text = `convert_from(decode('${hex}', 'hex'), 'UTF8')`;
     const confinement = `SELECT set_config('role', '${this.#role}', true), set_config('deepagent.${setting}', ${text}, true)`;
     return new Access(this.pool, this.#role, confinement);

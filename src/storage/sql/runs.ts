@@ -20,7 +20,7 @@ import { lockParent } from "./leases.ts";
 import * as status from "./status.ts";
 import { addThread, begunAt, takeCopy } from "./threads.ts";
 import type { Statement, Steps, StepsFor } from "./steps.ts";
-import { all, change, count, exists, first, insert, lockPrincipal } from "./steps.ts";
+import { all, change, count, exists, first, insert, lockPrincipal, storedText } from "./steps.ts";
 
 export const OWN = "id = @id AND principal = @principal";
 
@@ -141,7 +141,8 @@ export const obstacle: StepsFor<RunQueries["obstacle"]> = function* (
   request,
   { environment, openRuns: limit = Number.MAX_SAFE_INTEGER },
 ) {
-  const { task, threadId, idempotencyKey } = request;
+  const { threadId, idempotencyKey } = request;
+  const task = storedText(request.task);
   const same = yield* startedWith(principal, idempotencyKey);
   if (same !== undefined) {
     const isSame = same.task === task && isDeepStrictEqual(same.goal, request.goal);
@@ -221,7 +222,7 @@ const addMessage: typeof send = function* (principal, runId, { id, text, idempot
   const run = yield* getToChange(principal, runId);
   if (run === undefined) return { kind: "not_found" };
   const before = idempotencyKey === undefined ? undefined : yield* messages.byKey(principal, idempotencyKey);
-  if (before?.runId === runId && before.text === text) return { kind: "repeated", run };
+  if (before?.runId === runId && before.text === storedText(text)) return { kind: "repeated", run };
   const other = before?.runId ?? (yield* startedWith(principal, idempotencyKey))?.id;
   if (other !== undefined) return { kind: "conflict", runId: other };
   if (isFinal(run.status)) return { kind: "ended", run };

@@ -3,6 +3,10 @@ import type { Principal } from "../../runs/run.ts";
 
 export type Value = string | number | Uint8Array | null;
 
+/** Postgres has no text with a NUL, and `node:sqlite` of Node 22 cuts one there: every engine stores U+FFFD. */
+export const storedText = <T>(value: T): T | string =>
+  typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
+
 export interface Statement {
   /**
    * SQL that SQLite and Postgres both take, with parameters as `@name`. `dialects.ts` has the differences:

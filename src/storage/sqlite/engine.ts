@@ -2,6 +2,7 @@
 import { byValue } from "../../core/by-identity.ts";
 import { inSqlite } from "../sql/dialects.ts";
 import type { StatementResult, Engine, Statement, Steps, Value } from "../sql/steps.ts";
+import { storedText } from "../sql/steps.ts";
 import { GroupCommit } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { unreadable } from "./errors.ts";
@@ -12,7 +13,8 @@ export function sqliteEngine(database: Database): Engine {
   const prepared = byValue((sql: string): ((values: Statement["values"]) => StatementResult) => {
     const { text, names } = inSqlite(sql);
     const statement = database.prepare<Value[], object>(text);
-    const inOrder = (values: Statement["values"]): Value[] => names.map((name) => values[name] ?? null);
+    const inOrder = (values: Statement["values"]): Value[] =>
+      names.map((name) => storedText(values[name] ?? null));
     if (!statement.reader)
       return (values) => ({ rows: [], changes: statement.run(...inOrder(values)).changes });
     return (values) => {

@@ -10,7 +10,7 @@ import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { collect, paused, resumeAgentInput, toolMessages } from "../../support/run-agent.ts";
-import { scriptedSteps } from "../../support/scripted-model.ts";
+import { type ScriptedReply, scriptedSteps } from "../../support/scripted-model.ts";
 import { addressOf } from "../../support/http-address.ts";
 import { at, run } from "./connect-to.ts";
 import { HUB } from "./hub-server.ts";
@@ -20,21 +20,25 @@ const HUB_PROCESS = {
   approve: "writes",
 } as McpServerConfig;
 
-async function hubAgent(calls: string[], config = HUB_PROCESS) {
+async function hubAgent(calls: ScriptedReply[], config = HUB_PROCESS) {
   const mcp = openMcpTools(
     { hub: config },
     { env: { PATH: process.env["PATH"] }, version: "0", log: silentLogger },
   );
   onTestFinished(() => mcp.close());
   const { tools } = await mcp.forAgent();
-  const replies = calls.map((name) => ({ toolCalls: [{ name: `hub__${name}`, args: {} }] }));
-  const model = scriptedSteps([...replies, { text: "end" }]);
+  const model = scriptedSteps([...calls, { text: "end" }]);
   const middleware = [changedTools(mcp)()];
-  return { model, agent: buildAgent({ model, tools, middleware, checkpointer: new MemorySaver() }) };
+  const toolsOnDemand = { names: tools.map(({ name }) => name), tokens: 10_000 };
+  const checkpointer = new MemorySaver();
+  return { model, agent: buildAgent({ model, tools, toolsOnDemand, middleware, checkpointer }) };
 }
 
+const call = (name: string, args = {}): ScriptedReply => ({ toolCalls: [{ name, args }] });
+const [enable, issues] = [call("hub__enable"), call("hub__issues")];
+
 it("are offered and work in the same run, and the server is asked once a turn for all that it said", async () => {
-  const { agent, model } = await hubAgent(["enable", "issues", "issues"]);
+  const { agent, model } = await hubAgent([enable, issues, issues]);
   await collect(agent, { kind: "task", task: "go" });
   const texts = (await toolMessages(agent)).map(({ text }) => text);
   expect(texts).toEqual(["enabled", "issues after 2 lists", "issues after 2 lists"]);
@@ -44,7 +48,7 @@ it("are offered and work in the same run, and the server is asked once a turn fo
 });
 
 it("are approved by a person like tools that were there from the beginning", async () => {
-  const { agent } = await hubAgent(["enable", "close"]);
+  const { agent } = await hubAgent([enable, call("hub__close")]);
   const [request] = paused(await collect(agent, { kind: "task", task: "go" }));
   expect(request?.request.actionRequests).toMatchObject([{ name: "hub__close" }]);
   expect((await toolMessages(agent)).map(({ text }) => text)).not.toContain(
@@ -54,8 +58,27 @@ it("are approved by a person like tools that were there from the beginning", asy
   expect((await toolMessages(agent)).map(({ text }) => text)).toEqual(["enabled", "close after 2 lists"]);
 });
 
+it("are found on demand, if providers would refuse so many, and those that were there stay in the list", async () => {
+  const many = { ...HUB_PROCESS, args: ["-e", HUB, "150"] } as McpServerConfig;
+  const { agent, model } = await hubAgent(
+    [enable, call("find_tools", { query: "other149", limit: 1 }), issues],
+    many,
+  );
+  await collect(agent, { kind: "task", task: "go" });
+  const texts = (await toolMessages(agent)).map(({ text }) => text);
+  expect(texts).toEqual(["enabled", expect.stringContaining("hub__other149"), "issues after 2 lists"]);
+  const offered = model.requests.map(({ tools }) => tools.filter((name) => /hub__|find_/.test(name)));
+  expect(offered).toEqual([
+    ["hub__enable"],
+    ["find_tools", "hub__enable"],
+    ["find_tools", "hub__enable", "hub__other149"],
+    ["find_tools", "hub__enable", "hub__other149", "hub__issues"],
+  ]);
+  expect(String(model.requests[1]?.messages[0]?.text)).toContain("- hub__issues:");
+});
+
 it("a call of a tool that was never unlocked names those that there are", async () => {
-  const { agent } = await hubAgent(["issues"]);
+  const { agent } = await hubAgent([issues]);
   await collect(agent, { kind: "task", task: "go" });
   expect((await toolMessages(agent))[0]?.text).toContain("hub__issues is not a valid tool");
 });

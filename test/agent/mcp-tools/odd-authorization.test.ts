@@ -11,6 +11,8 @@ type Fields = Record<string, unknown>;
 
 /** What differs from the answers of an ordinary server. */
 interface Odd {
+  /** Describes the server itself. */
+  resource?: (origin: string) => Fields;
   metadata?: Fields | ((origin: string) => Fields);
   registration?: Fields;
   /** A text is a form. */
@@ -20,13 +22,18 @@ interface Odd {
 const TOKEN = { access_token: "token", token_type: "Bearer", expires_in: 3600, refresh_token: "next" };
 
 /** An MCP server that is its own authorization server. */
-async function serverWith({ metadata, registration, token = {} }: Odd): Promise<string> {
+async function serverWith({ resource, metadata, registration, token = {} }: Odd): Promise<string> {
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await text(request);
     const origin = `http://${request.headers.host}`;
-    switch (request.url) {
+    const [path] = (request.url ?? "").split("?");
+    switch (path) {
       case "/mcp":
         return void response.writeHead(401, { "www-authenticate": "Bearer" }).end();
+      case "/.well-known/oauth-protected-resource/mcp":
+        return resource
+          ? json(response, { authorization_servers: [origin], ...resource(origin) })
+          : void response.writeHead(404).end();
       case "/.well-known/oauth-authorization-server":
         return json(response, {
           issuer: origin,
@@ -78,6 +85,28 @@ it.each<[source: string, odd: Odd, tokens?: object]>([
   expect(login.tokens).toMatchObject({ access_token: "token", ...tokens });
 });
 
+it.each<[source: string, path: string, asked: string]>([
+  ["an ordinary server", "/mcp", ""],
+  ["with a slash at its end", "/mcp/", ""],
+  ["with a query in the address", "/mcp", "?project=a"],
+  ["with both", "/mcp/", "?project=a/b"],
+  ["that is the origin", "", ""],
+])("a resource %s is asked for as it calls itself", async (_source, path, asked) => {
+  const odd = { resource: (origin: string) => ({ resource: `${origin}${path}` }) };
+  const { address } = await begin(odd, undefined, asked);
+  expect(address.searchParams.get("resource")).toBe(`${address.origin}${path}`);
+});
+
+it.each<[reason: RegExp, odd: Odd]>([
+  [/^Issuer mismatch/, { metadata: { issuer: "https://login.example.com" } }],
+  [/^Protected resource .*other/, { resource: (origin) => ({ resource: `${origin}/other` }) }],
+  [/^Protected resource .*mcp2/, { resource: (origin) => ({ resource: `${origin}/mcp2/` }) }],
+  [/^Incompatible auth server: .*S256/, { metadata: { code_challenge_methods_supported: ["plain"] } }],
+  [/set oauth\.clientId: .*registration/, { metadata: { registration_endpoint: null } }],
+])("a log-in that cannot begin names the reason alone: %s", async (reason, odd) => {
+  await expect(begin(odd)).rejects.toThrow(reason);
+});
+
 it("an answer without scopes grants those that were asked for (RFC 6749, 5.1)", async () => {
   expect((await logIn({}, "notes:read")).tokens.scope).toBe("notes:read");
   expect((await logIn({ token: { scope: "a" } }, "notes:read")).tokens.scope).toBe("a");
@@ -111,9 +140,12 @@ it("punkpeye/mcp-remote#357: a token is renewed with the permissions that were g
   expect(asked).toEqual(["a b"]);
 });
 
+async function begin(odd: Odd, scope?: string, query = "") {
+  const server = { url: `${await serverWith(odd)}${query}`, headers: {}, ...POLICY };
+  return beginLogin({ server, redirectUrl: "http://127.0.0.1:9/callback", scope, fetch, clock: () => 0 });
+}
+
 async function logIn(odd: Odd, scope?: string) {
-  const server = { url: await serverWith(odd), headers: {}, ...POLICY };
-  const redirectUrl = "http://127.0.0.1:9/callback";
-  const pending = await beginLogin({ server, redirectUrl, scope, fetch, clock: () => 0 });
+  const pending = await begin(odd, scope);
   return pending.finish(new URLSearchParams({ state: pending.state, code: "code" }));
 }

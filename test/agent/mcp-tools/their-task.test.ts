@@ -1,4 +1,5 @@
 import { isQuestion } from "../../../src/runs/run.ts";
+import type { ServerResponse } from "node:http";
 import { onTestFinished, expect, test } from "vitest";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
@@ -255,6 +256,79 @@ test("a task of 2025-11-25 asks the person for whom it works", async () => {
   const { service, id } = await brewing("asks");
   const [question] = (await reach(service, id, "input_required")).requests.filter(isQuestion);
   expect(question).toMatchObject({ kind: "elicitation", message: "Which seat?" });
+  const answer = { type: "fields", values: { seat: "window" } } as const;
+  await mine(service).requests.answer(id, { requestId: question?.id ?? "", answer }, "test");
+  expect((await reach(service, id, "completed")).run.answer).toBe('{"seat":"window"}');
+});
+
+const SEAT = {
+  message: "Which seat?",
+  requestedSchema: { type: "object", properties: { seat: { type: "string" } } },
+};
+
+/** A server of 2025-11-25 whose task asks for a seat whenever its result is requested; \`breaks\` cuts the connections. */
+async function askingTask() {
+  const results: ServerResponse[] = [];
+  const server = await sloppyHttp(({ message, response }) => {
+    const { id, method } = message;
+    const status = "input_required";
+    const answers: Record<string, object> = {
+      initialize: {
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: {}, tasks: { requests: { tools: { call: {} } } } },
+        serverInfo: { name: "older", version: "1" },
+      },
+      "tools/list": {
+        tools: [{ name: "a", inputSchema: { type: "object" }, execution: { taskSupport: "required" } }],
+      },
+      "tools/call": { task: { taskId: "t1", status, pollInterval: 250 } },
+      "tasks/get": { taskId: "t1", status, pollInterval: 250 },
+    };
+    if (method === "tasks/result") {
+      results.push(response.writeHead(200, { "content-type": "text/event-stream" }));
+      const question = {
+        jsonrpc: "2.0",
+        id: `q${results.length}`,
+        method: "elicitation/create",
+        params: SEAT,
+      };
+      response.write(`data: ${JSON.stringify(question)}\n\n`);
+      response.once("close", () => results.splice(results.indexOf(response), 1));
+      open.set(response, id);
+      return true;
+    }
+    const { result } = message as { result?: { content?: unknown } };
+    if (result !== undefined) {
+      const content = [{ type: "text", text: JSON.stringify(result.content ?? result) }];
+      for (const one of results)
+        one.end(`data: ${JSON.stringify({ jsonrpc: "2.0", id: open.get(one), result: { content } })}\n\n`);
+    }
+    const answer = answers[method ?? ""];
+    return answer && json(response, { jsonrpc: "2.0", id, result: answer });
+  });
+  const open = new Map<ServerResponse, unknown>();
+  return { ...server, breaks: () => results.forEach((response) => response.destroy()) };
+}
+
+test("a task of 2025-11-25 asks again after its connection broke, however often, and the old question is withdrawn", async () => {
+  const server = await askingTask();
+  const { service } = await caller(server.url, databaseFile(), { name: "a", args: {} });
+  const { id } = await startRun(service, "go");
+  const asked = async () => {
+    const requests = (await mine(service).read.view(id))?.requests.filter(isQuestion) ?? [];
+    return requests.filter(({ status }) => status === "pending");
+  };
+  const seen = new Set<string>();
+  const asksAnew = () =>
+    expect.poll(async () => (await asked()).some((one) => !seen.has(one.id)), { timeout: 20_000 }).toBe(true);
+  for (let times = 0; times < 3; times += 1) {
+    await asksAnew();
+    for (const one of await asked()) seen.add(one.id);
+    server.breaks();
+  }
+  await asksAnew();
+  const [question, ...others] = await asked();
+  expect(others).toEqual([]);
   const answer = { type: "fields", values: { seat: "window" } } as const;
   await mine(service).requests.answer(id, { requestId: question?.id ?? "", answer }, "test");
   expect((await reach(service, id, "completed")).run.answer).toBe('{"seat":"window"}');

@@ -186,6 +186,45 @@ test("a front end gives a goal, and gets the findings of each round", async () =
   ]);
 });
 
+/** Types of events that `@ag-ui/core` 0.0.40 to 0.0.58 have: their clients break off a stream with another one. */
+const OLDER_TYPES =
+  /^(RUN_(STARTED|FINISHED|ERROR)|TEXT_MESSAGE_(START|CONTENT|END)|TOOL_CALL_(START|ARGS|END|RESULT)|STATE_SNAPSHOT|CUSTOM)$/;
+
+const PROGRAMS: ReadonlyArray<[which: string, asked: object, takesThem: boolean]> = [
+  ["of 1.0", { protocolVersion: "1.0" }, true],
+  ["of a later version", { protocolVersion: "2.1" }, true],
+  ["that asks for them", { forwardedProps: { subagentEvents: true } }, true],
+  ["before 1.0", {}, false],
+  ["with a number as its version", { protocolVersion: 1 }, true],
+  ["with an odd version", { protocolVersion: "draft", forwardedProps: { subagentEvents: "no" } }, false],
+];
+
+test("programs before 1.0 get CUSTOM events about subagents, unless they ask for others", async () => {
+  const task = { description: "look", subagent_type: "general-purpose" };
+  const delegates = { toolCalls: [{ id: "c1", name: "task", args: task }] };
+  const { env } = await openHome({
+    think: play({ delegate: [delegates, { text: "All done." }], look: [{ text: "Seen." }] }),
+  });
+  const { url } = await serve(env);
+  for (const [which, asked, takesThem] of PROGRAMS) {
+    const threadId = crypto.randomUUID();
+    const answer = await post(url, { ...INPUT, threadId, ...asked, messages: [user("delegate")] });
+    const events = (await answer.text())
+      .split("\n")
+      .filter((line) => line.startsWith("data: "))
+      .map((line) => JSON.parse(line.slice(6)) as Record<string, unknown>); // as the endpoint writes it
+    const newer = events.map(({ type }) => type).filter((type) => !OLDER_TYPES.test(String(type)));
+    expect([which, newer]).toEqual([which, takesThem ? ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"] : []]);
+    const subagentRunId = expect.stringContaining(":c1") as string;
+    const custom = [
+      { name: "subagent_started", value: { subagentRunId, name: "general-purpose", description: "look" } },
+      { name: "subagent_finished", value: { subagentRunId, result: "Seen." } },
+    ];
+    const found = events.filter(({ name }) => String(name).startsWith("subagent_"));
+    expect([which, found]).toMatchObject([which, takesThem ? [] : custom]);
+  }
+});
+
 test("bad input gets one clear error, and without the setting there is no endpoint", async () => {
   const { env } = await writing();
   const served = await serve(env);

@@ -57,6 +57,7 @@ describe.each(WAYS)("an access token, by %s,", (way) => {
     ["list scope", { scope: ["run", "read"] }, ["run", "read"]],
     ["Entra", { scp: "run approve", ver: "2.0" }, ["run", "approve"]],
     ["Entra, one scope", { scp: "approve" }, ["approve"]],
+    ["Entra, names of its own", { scp: "Agent.Approve" }, ["approve"]],
     ["Entra, application", { roles: ["run", "read"] }, ["run", "read"]],
     ["Okta, Kinde, Ory", { scp: ["read"] }, ["read"]],
     ["Auth0", { scope: "openid profile", permissions: ["approve"] }, ["approve"]],
@@ -69,7 +70,7 @@ describe.each(WAYS)("an access token, by %s,", (way) => {
   ])("with scopes as %s has them lets its holder do that", async (_name, claims, scopes) => {
     const { authority, oauth } = await configured({
       run: ["api://app/run", "agents-all"],
-      approve: "agents-admin",
+      approve: ["agents-admin", "api://app/Agent.Approve"],
     });
     const { authenticator } = await authenticated({ oauth: oauth(way) });
     const given = { scope: undefined, ...claims };
