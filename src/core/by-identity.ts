@@ -24,11 +24,13 @@ export function byGrowth<Item extends object, Value>(
     let at = 0;
     while (at < last.items.length && last.items[at] === items[at]) at += 1;
     const fold = at === last.items.length ? last : { items: [], value: start() };
-    folds.set(first, fold);
+    // Nothing is kept if `add` throws.
+    folds.delete(first);
     for (const item of items.slice(fold.items.length)) {
       fold.value = add(fold.value, item);
       fold.items.push(item);
     }
+    folds.set(first, fold);
     return fold.value;
   };
 }

@@ -38,6 +38,22 @@ test("Only items behind those of the last list are visited, also if the caller's
   expect(visits()).toBe(400);
 });
 
+test("An item that could not be added leaves nothing behind", () => {
+  let isBroken = true;
+  const names = byGrowth(
+    () => [] as number[],
+    (known, { name }: { name: number }) => {
+      known.push(name);
+      if (name === 3 && isBroken) throw new Error("not now");
+      return known;
+    },
+  );
+  names(ITEMS.slice(0, 2));
+  expect(() => names(ITEMS)).toThrow("not now");
+  isBroken = false;
+  expect(names(ITEMS)).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
 test("A change of earlier items starts anew", () => {
   const { names, visits } = counted();
   names(ITEMS);
