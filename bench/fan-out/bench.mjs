@@ -1,5 +1,5 @@
 // Parallel subagents: total time and how long the event loop is held up.
-// Usage: npm run build && node bench/fan-out/bench.mjs [most subagents]
+// Usage: npm run build && node bench/fan-out/bench.mjs [most subagents] [rounds, default 3]
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,11 +7,13 @@ import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
-import { DEEPAGENTS, OURS } from "../support/peers.mjs";
+import { DEEPAGENTS, FLOOR, OURS, inTurns } from "../support/peers.mjs";
 
 const STEPS = 20;
 const LATENCY_MS = 5;
 const counts = [1, 10, Number(process.argv[2] ?? 100)];
+const rounds = Number(process.argv[3] ?? 3);
+const PEERS = [OURS, FLOOR, DEEPAGENTS];
 
 /** The agent starts `count` subagents in one reply; each makes 20 tool calls, one per reply. */
 class FanOutModel extends BaseChatModel {
@@ -70,26 +72,18 @@ async function measure(peer, count, isStored) {
 }
 
 const ideal = ((STEPS + 1 + 2) * LATENCY_MS) / 1000;
-for (const peer of [OURS, DEEPAGENTS]) await measure(peer, 5, true);
+for (const peer of PEERS) await measure(peer, 5, true);
 console.log(
-  `| agent | subagents | checkpoints | total (s) | x ideal (${ideal} s) | CPU (s) | loop delay p99 (ms) |`,
+  `| agent | subagents | checkpoints | total (s) | x ideal (${ideal} s) | CPU (s) | CPU ours / its | loop delay p99 (ms) |`,
 );
-console.log("|---|---|---|---|---|---|---|");
-const ratios = [];
+console.log("|---|---|---|---|---|---|---|---|");
 for (const isStored of [false, true]) {
   for (const count of counts) {
-    const totals = [];
-    for (const peer of [OURS, DEEPAGENTS]) {
-      const { seconds, cpu, p99 } = await measure(peer, count, isStored);
-      totals.push({ seconds, cpu });
-      const cells = [seconds.toFixed(2), (seconds / ideal).toFixed(1), cpu.toFixed(2), p99.toFixed(0)];
-      console.log(`| ${[peer.name, count, isStored ? "SQLite" : "none", ...cells].join(" | ")} |`);
+    const results = await inTurns(PEERS, rounds, (peer) => measure(peer, count, isStored));
+    for (const [index, { seconds, cpu, p99 }] of results.entries()) {
+      const times = [seconds.toFixed(2), (seconds / ideal).toFixed(1), cpu.toFixed(2)];
+      const cells = [...times, (results[0].cpu / cpu).toFixed(2), p99.toFixed(0)];
+      console.log(`| ${[PEERS[index].name, count, isStored ? "SQLite" : "none", ...cells].join(" | ")} |`);
     }
-    const [ours, theirs] = totals;
-    ratios.push(
-      `${count} subagents, checkpoints ${isStored ? "in SQLite" : "none"}: ` +
-        `${(theirs.seconds / ours.seconds).toFixed(2)} x faster, ${(theirs.cpu / ours.cpu).toFixed(2)} x less CPU`,
-    );
   }
 }
-console.log(`\nagainst ${DEEPAGENTS.name}:\n${ratios.join("\n")}`);

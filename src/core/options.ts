@@ -80,12 +80,6 @@ export function readOptions<Options extends object>(
   return Object.fromEntries(named) as Options; // its own entries, without those that are left out
 }
 
-/** The entries of `options` that another object takes, too. */
-export function pickOptions<Options extends object>(options: Options, table: OptionTable<Options>): Options {
-  const picked = Object.entries(options).filter(([name]) => Object.hasOwn(table, name));
-  return Object.fromEntries(picked) as Options; // a part of the options
-}
-
 /**
  * Refuses names that are known ones but for underscores and letter case, in objects that may have others.
  *

@@ -5,7 +5,7 @@ import { defined } from "../../core/unknown.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import type { AgentTool, CallResult, Step } from "../contracts/middleware.ts";
 import { beforeReply, textIn } from "../messages/messages.ts";
-import { FAILURES_NOTE, REPEATED_NOTE, failsAlike, isRepeated } from "../messages/repeated-calls.ts";
+import { failuresNote, repeatedNote } from "../messages/repeated-calls.ts";
 import { agentSegment, tellReport } from "../step/child-events.ts";
 import type { CallStep } from "./call-step.ts";
 import { writtenPath } from "./effects.ts";
@@ -67,10 +67,10 @@ export function reportEnd(
   }
   if (inner) return result;
   const message = new ToolMessage({ content, tool_call_id: callId, status });
-  if (isRepeated(state.messages, message)) return withNote(result, REPEATED_NOTE);
-  if (!agent.tellsFailures || rejected) return result;
-  const before = beforeReply(state.messages, callId);
-  return failsAlike(before, call, message) ? withNote(result, FAILURES_NOTE) : result;
+  const repeated = repeatedNote(state.messages, message);
+  const isTold = repeated !== undefined || !agent.tellsFailures || rejected;
+  const note = isTold ? repeated : failuresNote(beforeReply(state.messages, callId), call, message);
+  return note === undefined ? result : withNote(result, note);
 }
 
 /** Adds a note that the result is older than writes in the same reply, which still wait. */

@@ -4,7 +4,7 @@ import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langcha
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { BackendSource } from "../../backends/backend.ts";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
-import { byIdentity, byValue } from "../../core/by-identity.ts";
+import { byGrowth, byIdentity, byValue } from "../../core/by-identity.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
@@ -85,9 +85,6 @@ export function cutIndex(
   return index;
 }
 
-/** Approximate tokens of an image for providers; media are not counted by the length of their data. */
-const MEDIA_TOKENS = 1600;
-
 /** Calls in a provider's own form, which the message has in ours too. */
 const CALLS: ReadonlySet<string> = new Set(["tool_use", "tool_call", "function_call", "input_json_delta"]);
 
@@ -106,6 +103,7 @@ function denseChars(text: string): number {
 export class TokenCounter {
   readonly #count: (text: string) => number;
   readonly of: (message: BaseMessage) => number;
+  readonly ofAll: (messages: readonly BaseMessage[]) => number;
   readonly #ofTool: (tool: StructuredToolInterface) => number;
   #prompt = { text: "", tokens: 0 };
 
@@ -123,11 +121,11 @@ export class TokenCounter {
           : content.reduce((sum, block) => sum + this.#ofBlock(block), 0);
       return said + (calls.length === 0 ? 0 : this.#count(JSON.stringify(calls)));
     });
+    this.ofAll = byGrowth(
+      () => 0,
+      (sum, message: BaseMessage) => sum + this.of(message),
+    );
     this.#ofTool = byIdentity((tool) => count(toolText(tool)));
-  }
-
-  ofAll(messages: readonly BaseMessage[]): number {
-    return messages.reduce((sum, message) => sum + this.of(message), 0);
   }
 
   ofTools(tools: readonly StructuredToolInterface[]): number {
@@ -141,7 +139,8 @@ export class TokenCounter {
 
   #ofBlock(block: Block): number {
     if (CALLS.has(block.type)) return 0;
-    if (isMedia(block)) return MEDIA_TOKENS;
+    // Providers count about as many tokens for an image, however long its data is.
+    if (isMedia(block)) return 1600;
     return this.#count(typeof block["text"] === "string" ? block["text"] : JSON.stringify(block));
   }
 }

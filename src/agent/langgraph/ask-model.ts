@@ -100,11 +100,11 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
   say?.("");
   let reply = await ask(input);
   if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
-  let said = reply.text;
+  let said = textOf(reply);
   const asked = [...input];
   const times = { cut: 0, paused: 0, empty: 0, unstructured: 0, uncalled: 0, unwritten: 0 };
   for (let calls = 1; ; calls += 1) {
-    say?.(reply.text);
+    say?.(textOf(reply));
     checkRoom(reply, request);
     const missing = unfinished(reply, strategy, isIncomplete);
     if (!missing) return reply;
@@ -122,7 +122,7 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
     // No provider takes an empty message.
     else asked.push(...(said.trim() === "" ? [] : [new AIMessage(said)]), new HumanMessage(missing.prompt));
     reply = await ask(asked, missing.kind === "cut" || missing.kind === "paused" ? before.text : "");
-    said = reply.text;
+    said = textOf(reply);
     reply.usage_metadata = mergeUsageMetadata(before.usage_metadata, reply.usage_metadata);
     if (missing.kind === "cut") continued(before.text, reply);
     if (missing.kind === "paused") resumed(before, reply);

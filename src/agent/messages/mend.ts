@@ -1,16 +1,39 @@
 /** Repairs the history that a model sees, so that every provider takes it. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { byIdentity } from "../../core/by-identity.ts";
+import { byGrowth, byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/unknown.ts";
 import { wellFormed } from "../../core/text.ts";
 import { copyMessage, isReply, isResult } from "./messages.ts";
+
+/**
+ * Facts about a thread: the ids of its calls, those without results, whether all results follow their replies in call
+ * order, and whether no message needs to be mended.
+ */
+export const threadFacts = byGrowth(
+  () => ({ ids: new Set<string>(), open: new Array<string>(), isInOrder: true, isClean: true }),
+  (facts, message: BaseMessage) => {
+    const { ids, open } = facts;
+    facts.isClean &&= mendMessage(message) === message;
+    facts.isInOrder &&= open.shift() === (isResult(message) ? message.tool_call_id : undefined);
+    if (!isReply(message)) return facts;
+    const { tool_calls: valid = [], invalid_tool_calls: invalid = [] } = message;
+    for (const { id = "" } of [...valid, ...invalid]) {
+      facts.isInOrder &&= id !== "" && !ids.has(id);
+      ids.add(id);
+      open.push(id);
+    }
+    return facts;
+  },
+);
 
 /**
  * The history with exactly one result for each call, in call order behind their reply, and no others. Linear in the
  * number of messages; a history that is correct already is returned as the same object.
  */
 export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
+  const { isInOrder, open } = threadFacts(messages);
+  if (isInOrder && open.length === 0) return messages;
   const results = new Map<string, ToolMessage>();
   for (const message of messages) {
     if (isResult(message) && !results.has(message.tool_call_id)) results.set(message.tool_call_id, message);
@@ -39,8 +62,7 @@ type Block = Blocks[number];
 
 /** Messages without blank texts, empty replies and half characters. A fine history is returned as the same object. */
 export function cleanMessages(messages: BaseMessage[]): BaseMessage[] {
-  if (messages.every((message) => mendMessage(message) === message)) return messages;
-  return messages.flatMap((message) => mendMessage(message) ?? []);
+  return threadFacts(messages).isClean ? messages : messages.flatMap((message) => mendMessage(message) ?? []);
 }
 
 /** `null`: nothing of the message is left. */

@@ -97,12 +97,17 @@ export function foldMessages(
   const messages: Array<BaseMessage | undefined> = isRead ? [...state] : state.map(toMessage);
   // Many are looked up in an index of the whole thread.
   const places = added.length > 32 && new Map(messages.map((message, at) => [message?.id, at]));
-  const placeOf = (id: string): number =>
-    places ? (places.get(id) ?? -1) : messages.findLastIndex((known) => known?.id === id);
+  const find = (id: string): number => {
+    if (places) return places.get(id) ?? -1;
+    // A search with a callback takes many times as long.
+    let at = messages.length - 1;
+    while (at >= 0 && messages[at]?.id !== id) at -= 1;
+    return at;
+  };
   let isAppended = true;
   for (const message of added) {
     const { id } = message;
-    const at = id ? placeOf(id) : -1;
+    const at = id ? find(id) : -1;
     const isRemoval = RemoveMessage.isInstance(message);
     isAppended &&= !isRemoval && at < 0;
     // LangGraph removes all messages before this id.
@@ -118,7 +123,8 @@ export function foldMessages(
       if (places) places.set(id, place);
     }
   }
-  const kept = messages.filter((message) => message !== undefined);
+  // Nothing was removed from a thread that was only added to.
+  const kept = isAppended ? (messages as BaseMessage[]) : messages.filter((message) => message !== undefined);
   return inCallOrder(kept, isAppended ? state.length : 0);
 }
 

@@ -8,8 +8,6 @@ import { isPerson, isReply, isResult, textOf } from "./messages.ts";
 
 /** Turns of the longest cycle of calls that counts as a repetition. */
 const LONGEST_CYCLE = 8;
-/** Turns without anything new before the model is warned. */
-const TOLD_AFTER = 1;
 
 export const REPEATED_NOTE =
   "[You made this call before, and its result is the same. Repeating it gives nothing new: use what you know, try something else, or report the obstacle.]";
@@ -37,20 +35,25 @@ export function repeatedTurns(messages: readonly BaseMessage[], most: number): n
   return repeated;
 }
 
-/** True if the model is warned that `result` of a call in the newest reply repeats earlier turns. */
-export function isRepeated(messages: readonly BaseMessage[], result: ToolMessage): boolean {
+/** A note for the model if the newest turn so far, and now a `result`, only repeat earlier turns. */
+export function repeatedNote(messages: readonly BaseMessage[], result: ToolMessage): string | undefined {
   const at = messages.findLastIndex(isReply);
   const reply = messages[at];
   const before = messages.slice(0, Math.max(at, 0));
-  if (!reply || !isReply(reply) || repeatedTurns(before, TOLD_AFTER) < TOLD_AFTER) return false;
+  if (!reply || !isReply(reply) || repeatedTurns(before, 1) === 0) return undefined;
   const earlier = newestTurns(before, LONGEST_CYCLE).flatMap(exchanges);
-  return exchanges({ reply, results: [result] }).every((exchange) => earlier.includes(exchange));
+  const isRepeated = exchanges({ reply, results: [result] }).every((one) => earlier.includes(one));
+  return isRepeated ? REPEATED_NOTE : undefined;
 }
 
-/** True if at least two earlier calls of the same tool failed like this one, each with other arguments. */
-export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, result: ToolMessage): boolean {
+/** A note for the model if two earlier calls of the same tool failed like this one, each with other arguments. */
+export function failuresNote(
+  messages: readonly BaseMessage[],
+  call: ToolCall,
+  result: ToolMessage,
+): string | undefined {
   const failure = failureWords(call, result);
-  if (failure === undefined) return false;
+  if (failure === undefined) return undefined;
   const tried = new Set([JSON.stringify(call.args)]);
   const turns = newestTurns(messages, LONGEST_CYCLE).filter(({ results }) => results.length > 0);
   for (const { reply, results } of turns.toReversed()) {
@@ -62,9 +65,9 @@ export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, res
     if (failed.length < own.length) break;
     const [newest] = failed;
     if (newest) tried.add(JSON.stringify(newest.args));
-    if (tried.size >= 3) return true;
+    if (tried.size >= 3) return FAILURES_NOTE;
   }
-  return false;
+  return undefined;
 }
 
 /** Returns the words of a failure without parts of the arguments; undefined for a success. */
@@ -99,10 +102,15 @@ function newestTurns(messages: readonly BaseMessage[], most: number): FinishedTu
 
 /** One text for each call of a turn with its result. A turn without calls has a text of its own. */
 function exchanges({ reply, results }: FinishedTurn): string[] {
-  const calls = new Map(reply.tool_calls?.map(({ id, name, args }) => [id, JSON.stringify([name, args])]));
   if (results.length === 0) return [`no calls: ${reply.id ?? ""}`];
+  const calls = callTexts(reply);
   return results.map((result) => `${calls.get(result.tool_call_id) ?? ""} ${resultDigest(result)}`);
 }
+
+const callTexts = byIdentity(
+  ({ tool_calls: calls = [] }: AIMessage) =>
+    new Map(calls.map(({ id, name, args }) => [id, JSON.stringify([name, args])])),
+);
 
 /** Ignores our notes, and the call's id in the path of a file that keeps a long result. */
 const resultDigest = byIdentity((result: ToolMessage): string => {

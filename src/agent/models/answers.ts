@@ -2,7 +2,7 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { RunFailure } from "../../core/errors.ts";
 import { repairHistory } from "../messages/mend.ts";
-import { withEnd } from "../messages/messages.ts";
+import { textOf, withEnd } from "../messages/messages.ts";
 import { readFinishReason, isCut } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured-answer.ts";
 
@@ -82,7 +82,7 @@ const THOUGHTS: ReadonlySet<string> = new Set(["thinking", "redacted_thinking", 
 
 /** True if a reply has neither a call nor any text for a person. */
 export function isEmptyReply(reply: AIMessage): boolean {
-  if (hasCalls(reply) || reply.text.trim() !== "") return false;
+  if (hasCalls(reply) || textOf(reply).trim() !== "") return false;
   const { content } = reply;
   return typeof content === "string" || content.every(({ type }) => type === "text" || THOUGHTS.has(type));
 }

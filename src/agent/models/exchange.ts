@@ -5,6 +5,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { ChatGenerationChunk } from "@langchain/core/outputs";
+import { byIdentity } from "../../core/by-identity.ts";
 import { isObject, isRecord, memberOf, recordOf } from "../../core/unknown.ts";
 import { failureFacts } from "./failure.ts";
 import { type Lesson, Lessons, learn } from "./profiles/learned.ts";
@@ -142,8 +143,9 @@ export const findExchange = (model: BaseChatModel): Exchange | undefined =>
   exchanges.get(model) ?? exchanges.get(Object(memberOf(model, "completions")) as object);
 
 /** The profile of any model, including models that the program did not make. */
-const modelProfile = (model: BaseChatModel): Profile =>
-  findExchange(model)?.profile ?? buildProfile(modelName(model));
+const modelProfile = byIdentity(
+  (model: BaseChatModel): Profile => findExchange(model)?.profile ?? buildProfile(modelName(model)),
+);
 
 /** Tokens that a request to a model may have; `undefined`: not known. */
 export const contextWindow = (model: BaseChatModel): number | undefined =>

@@ -19,7 +19,9 @@ const MEDIA: ReadonlySet<string> = new Set(
 
 export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
 
-const hasMedia = (message: BaseMessage): boolean => contentBlocks(message).some(isMedia);
+const mediaBlocks = (message: BaseMessage): Block[] => contentBlocks(message).filter(isMedia);
+
+const hasMedia = (message: BaseMessage): boolean => mediaBlocks(message).length > 0;
 
 /** Names a media block that cannot be shown: its MIME type, or its kind. */
 export function mediaName(block: Block): string {
@@ -136,13 +138,14 @@ const shownFor = byIdentity((limits: MediaLimits) =>
 /** Messages with the media that a model takes. If one request cannot have them all, the oldest are left out. */
 export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): BaseMessage[] {
   const { each, crowded, images = Infinity, request = Infinity } = mediaLimits(model);
-  const mediaIn = (all: readonly BaseMessage[]) => all.flatMap(contentBlocks).filter(isMedia);
-  const count = mediaIn(messages).length;
+  if (messages.every(({ content }) => typeof content === "string")) return messages;
+  const count = messages.flatMap(mediaBlocks).length;
   if (count === 0) return messages;
   const shown = messages.map(shownFor(crowded && count > crowded.above ? crowded.each : each));
   let size = 0;
   const kept = new Set(
-    mediaIn(shown)
+    shown
+      .flatMap(mediaBlocks)
       .reverse()
       .slice(0, images)
       .filter((block) => (size += carriedBy(block)?.data.length ?? 0) <= request),

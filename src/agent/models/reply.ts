@@ -8,7 +8,8 @@ import { looseJson } from "../../core/loose-json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isRecord, memberOf, parsedJson, defined } from "../../core/unknown.ts";
 import { onlyAlike } from "../../tools/mend-arguments.ts";
-import { isReply, textOf } from "../messages/messages.ts";
+import { threadFacts } from "../messages/mend.ts";
+import { textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/middleware.ts";
 import { replyCost, reportedModel } from "../budget/prices.ts";
@@ -231,9 +232,7 @@ export function safeReply(
       why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
     })),
   ];
-  const earlier =
-    read.length === 0 ? [] : thread.filter(isReply).flatMap(({ tool_calls = [] }) => tool_calls);
-  const callIds = new Set(earlier.map(({ id }) => id));
+  const callIds = { earlier: threadFacts(thread).ids, own: new Set<string>() };
   const refused: ToolMessage[] = [];
   const mended = read.map(({ call, why }) => {
     if (why === undefined) return mendCall(call, callIds, names);
@@ -280,12 +279,15 @@ function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> 
 
 const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
-function mendCall(call: ToolCall, used: Set<string | undefined>, tools: readonly string[]): ToolCall {
-  const id =
-    call.id && /^[a-zA-Z0-9_-]{1,40}$/.test(call.id) && !used.has(call.id)
-      ? call.id
-      : `call_${randomUUID().replaceAll("-", "")}`;
-  used.add(id);
+function mendCall(
+  call: ToolCall,
+  { earlier, own }: Readonly<Record<"earlier" | "own", Set<string>>>,
+  tools: readonly string[],
+): ToolCall {
+  const given = call.id && /^[a-zA-Z0-9_-]{1,40}$/.test(call.id) ? call.id : undefined;
+  const isNew = given !== undefined && !earlier.has(given) && !own.has(given);
+  const id = isNew ? given : `call_${randomUUID().replaceAll("-", "")}`;
+  own.add(id);
   const called: unknown = call.name; // whatever the provider's package made of it
   const name = mendName(typeof called === "string" ? called : "", tools);
   // Half of a surrogate pair cannot be sent as text.

@@ -1,5 +1,6 @@
 /** Reads tool calls and thoughts that a model wrote as text, for servers that do not read them. */
 import type { AIMessage } from "@langchain/core/messages";
+import { textOf } from "../messages/messages.ts";
 import { looseJson } from "../../core/loose-json.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { mendName } from "./reply.ts";
@@ -143,14 +144,15 @@ function endOfFence(text: string, from: number, fence: string): number {
 export function readMarkup(reply: AIMessage, tools: readonly string[], strategy?: Strategy): boolean {
   const { content, additional_kwargs: kwargs } = reply;
   const hasAll = hasCalls(reply) || (strategy && answerInText(reply, strategy) !== undefined);
-  const read = readTextReply(reply.text, hasAll ? [] : tools);
-  if (read.text === reply.text) return false;
+  const text = textOf(reply);
+  const read = readTextReply(text, hasAll ? [] : tools);
+  if (read.text === text) return false;
   if (typeof content === "string") reply.content = read.text;
   else {
     const at = content.findIndex(({ type }) => type === "text");
-    const text = { ...content[at], type: "text", text: read.text };
+    const block = { ...content[at], type: "text", text: read.text };
     const isKept = ({ type }: (typeof content)[number], index: number) => type !== "text" || index === at;
-    reply.content = content.filter(isKept).map((block) => (block.type === "text" ? text : block));
+    reply.content = content.filter(isKept).map((one) => (one.type === "text" ? block : one));
   }
   // OpenAI's package would send this copy in place of the message.
   delete reply.response_metadata["output"];

@@ -92,7 +92,7 @@ export const isOlder = (data: FileData | null, known: FileData | null | undefine
 /** `open`: the task ended without an answer, because a person is asked or the run was stopped. */
 type End = "answered" | "open";
 
-/** The calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
+/** The calls at work and the open ones, by the state value that their step started from; see `StepFiles`. */
 const siblingsIn = byIdentity(
   (_step: FilesState): { ends: Map<string, Promise<End>>; slots?: Semaphore } => ({
     ends: new Map(),
@@ -109,7 +109,11 @@ export function asSibling<Result>(
   siblings.slots ??= new Semaphore(parallel);
   const done = siblings.slots.run(work, signal);
   const end = done.then<End, End>(
-    () => "answered",
+    () => {
+      // Steps that change no file share a value, and a promise keeps the state of its step.
+      siblings.ends.delete(callId);
+      return "answered";
+    },
     () => "open",
   );
   siblings.ends.set(callId, end);

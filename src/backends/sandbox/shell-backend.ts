@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isoTime, systemClock } from "../../core/clock.ts";
-import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type { BackendCapabilities } from "../backend.ts";
 import { type BackendFailure, errors } from "../errors.ts";
@@ -289,7 +289,8 @@ export class LocalShellBackend extends ShellBackend {
     const { readOnly = [] } = options;
     const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
-    super(pickOptions<FilesystemOptions>(options, FILESYSTEM_OPTIONS), {
+    const own = Object.entries(options).filter(([name]) => Object.hasOwn(FILESYSTEM_OPTIONS, name));
+    super(Object.fromEntries(own) as FilesystemOptions, {
       ...options,
       name: "local",
       isolation: "none",

@@ -47,8 +47,8 @@ type OrderedStore = Pick<StoredMemories, "itemsBetween">;
 
 const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in store;
 
-const MIN_PAGE = 1;
-const MAX_PAGE = 256;
+/** Items of an ordered store that are read in one turn of the event loop, at most. */
+const PAGE = 256;
 
 /** The first key behind all keys with this prefix, which ends in a slash. */
 const behind = (prefix: string): string => `${prefix.slice(0, -1)}0`;
@@ -181,22 +181,16 @@ class StoreFiles implements FileStore {
     const to = behind(withSlash(path));
     // A search decodes bytes first.
     const texts = containing === undefined ? {} : { containing: [containing, BASE64] };
-    let limit = shallow ? MIN_PAGE : MAX_PAGE;
+    const skip = (item: Item) => (fromItem(item.value) ? subfolder(path, item.key) : undefined);
     for (let from = withSlash(path); ;) {
-      const items = await store.itemsBetween(this.#namespace, { from, to, limit, ...texts });
-      let shown: string | undefined;
-      for (const file of itemFiles(items)) {
-        if (shown !== undefined && file[0].startsWith(shown)) continue;
-        yield file;
-        shown = shallow ? subfolder(path, file[0]) : undefined;
-      }
+      const page = { from, to, limit: PAGE, ...texts, ...(shallow ? { skip } : {}) };
+      const items = await store.itemsBetween(this.#namespace, page);
+      yield* itemFiles(items);
       const last = items.at(-1);
-      if (last === undefined || items.length < limit) return;
-      const isShown = shown !== undefined && last.key.startsWith(shown);
+      if (last === undefined || (!shallow && items.length < PAGE)) return;
+      const folder = shallow ? skip(last) : undefined;
       // The next possible key, because no path contains NUL.
-      from = shown !== undefined && isShown ? behind(shown) : `${last.key}\0`;
-      // A folder is often followed by another folder, and a file by more files.
-      limit = isShown ? MIN_PAGE : Math.min(limit * 2, MAX_PAGE);
+      from = folder === undefined ? `${last.key}\0` : behind(folder);
       await nextTurn();
     }
   }

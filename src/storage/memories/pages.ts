@@ -1,8 +1,17 @@
 /** Reads memories a page at a time. */
+import type { Item } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../../core/concurrency.ts";
 import { type Statement, all } from "../sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
-import type { ItemPosition, ItemRow, ItemStatements, Start, Stretch, TextRow } from "./items.ts";
+import {
+  type ItemPosition,
+  type ItemRow,
+  type ItemStatements,
+  type Start,
+  type Stretch,
+  type TextRow,
+  toItem,
+} from "./items.ts";
 import { MAX_COUNT } from "./namespaces.ts";
 
 /** Items of the first page; so many are one statement, which shows one moment. Pages of short values grow. */
@@ -46,8 +55,40 @@ export function itemPages({ engine, contains }: MemoryDatabase, sql: ItemStateme
       return { rows, last: { namespace: page.namespace, key: found.last }, length: found.bytes };
     };
   };
-  return { listed, texts, containing };
+  /**
+   * Items of a stretch, of which those in the folder that `skip` names for an item before them are left out: from its
+   * slash to the next character. Ends early after long values; empty only at the end.
+   */
+  const firstInFolders = (
+    wanted: Wanted & { start: Start; limit: number },
+    skip: (item: Item) => string | undefined,
+  ): Promise<FoundItem[]> =>
+    engine.read(function* () {
+      const found: FoundItem[] = [];
+      let [{ start, key }, folder, length] = [wanted, undefined as string | undefined, 0];
+      for (let limit = Math.min(32, wanted.limit); found.length < wanted.limit && length < PAGE_LENGTH;) {
+        const rows = yield* all<ItemRow>(sql.listed(start), { ...wanted, key, limit });
+        for (const row of rows) {
+          length += row.value.length;
+          if (folder !== undefined && row.key.startsWith(folder)) continue;
+          const item = toItem(row);
+          found.push({ row, item });
+          folder = skip(item);
+        }
+        const last = lastRow(rows, { limit });
+        if (last === undefined) break;
+        const isSkipped = folder !== undefined && last.key.startsWith(folder);
+        [start, key] =
+          folder !== undefined && isSkipped ? [">=", `${folder.slice(0, -1)}0`] : [">", last.key];
+        // A folder is often followed by another folder, and a file by more files.
+        limit = isSkipped ? 1 : Math.min(limit * 4, wanted.limit - found.length);
+      }
+      return found;
+    });
+  return { listed, texts, containing, firstInFolders };
 }
+
+type FoundItem = { row: ItemRow; item: Item };
 
 /** Yields all pages in order, one in each turn of the event loop. The caller needs only the first `most` items. */
 export async function* readPages<Row>(

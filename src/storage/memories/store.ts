@@ -236,13 +236,20 @@ export class StoredMemories extends BaseStore implements MemoryStore {
 
   /**
    * The first items of exactly this namespace with `from <= key < to`, in the order of their keys. With `containing`
-   * only those that have one of these texts in their value, and some whose names or structure look like one.
+   * only those that have one of these texts in their value, and some whose names or structure look like one. With `skip`,
+   * without those in the folder that it names for an item before them, and maybe fewer, but none only at the end.
    */
   async itemsBetween(
     namespace: string[],
-    page: { from: string; to: string; limit: number; containing?: readonly string[] },
+    page: {
+      from: string;
+      to: string;
+      limit: number;
+      containing?: readonly string[];
+      skip?: (item: Item) => string | undefined;
+    },
   ): Promise<Item[]> {
-    const { from, to, limit, containing } = page;
+    const { from, to, limit, containing, skip } = page;
     // JSON escapes half of a character only where the other half is missing.
     const texts = containing?.every((text) => text.isWellFormed()) === true ? containing : [];
     const encoded = encodeNamespace(namespace);
@@ -250,11 +257,17 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const isBehind = from.endsWith("\0");
     const key = isBehind ? from.slice(0, -1) : from;
     const stretch = { namespace: encoded, key, toNamespace: encoded, toKey: to };
+    const start = isBehind ? (">" as const) : (">=" as const);
+    if (skip) {
+      const wanted = { ...stretch, now: this.#clock(), start, limit: boundedCount(limit) };
+      const found = await this.#pages.firstInFolders(wanted, skip);
+      await this.#refresh(found.map(({ row }) => row));
+      return found.map(({ item }) => item);
+    }
     const read = texts.length === 0 ? this.#pages.listed : this.#pages.containing(texts);
     const most = boundedCount(limit);
     const rows: ItemRow[] = [];
-    const bounds = { start: isBehind ? (">" as const) : (">=" as const), most };
-    for await (const some of readPages(read, { ...stretch, now: this.#clock() }, bounds)) {
+    for await (const some of readPages(read, { ...stretch, now: this.#clock() }, { start, most })) {
       rows.push(...some);
       if (rows.length >= most) break;
     }

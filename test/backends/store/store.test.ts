@@ -262,6 +262,26 @@ describe.each([
   const numbered = (folder: string, count: number): string[] =>
     Array.from({ length: count }, (_, index) => `${folder}/${index}.md`);
 
+  it("lists a thousand folders in a few reads, whatever is first in each", () =>
+    withSqlite(async (backend, _read, store) => {
+      const folders = Array.from({ length: 1000 }, (_, index) => `/f${String(index).padStart(4, "0")}`);
+      await fill(
+        store,
+        folders.flatMap((folder) => [`${folder}/b.md`, `${folder}/c.md`]),
+      );
+      // Values of other programs, one of them alone in its folder, and one that fills a turn of the event loop.
+      for (const key of ["/f0003/a", "/f0500/a", "/f0500/b0", "/only/a"])
+        await store.put(["filesystem"], key, { other: true });
+      const long = { content: "x".repeat(600_000), created_at: "", modified_at: "" };
+      await store.put(["filesystem"], "/f0007/a.md", long);
+      let reads = 0;
+      const itemsBetween = store.itemsBetween.bind(store);
+      store.itemsBetween = (...args) => ((reads += 1), itemsBetween(...args));
+      const { files = [] } = await backend.ls("/");
+      expect(files.map((file) => file.path)).toEqual(folders.map((folder) => `${folder}/`));
+      expect(reads).toBeLessThan(10);
+    }));
+
   it("reads of other folders at most a few files to list one", () =>
     withSqlite(async (backend, read, store) => {
       const folders = ["/a", "/a/deep", "/a b", "/a0", "/b/c", "/b/c/d"];

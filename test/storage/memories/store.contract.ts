@@ -60,6 +60,22 @@ export function storedMemoriesContract(
       expect(await from("/a.bak\0")).toEqual(["/a/b", "/b"]);
     });
 
+    test("a listing leaves out the rest of the folders that its caller skips", async () => {
+      const store = await open();
+      const folder = (name: string) => ["a", "b", "c"].map((file) => `/${name}/${file}`);
+      const all = ["/0", ...folder("d"), ...folder("e"), ...folder("f"), "/g"];
+      await store.batch(all.map((key) => ({ namespace: HERE, key, value: { key } })));
+      const skip = ({ key }: { key: string }) => (/^\/[de]\//.test(key) ? key.slice(0, 3) : undefined);
+      const from = async (place: string, limit: number) =>
+        keys(await store.itemsBetween(HERE, { from: place, to: "0", limit, skip }));
+      const wanted = ["/0", "/d/a", "/e/a", ...folder("f"), "/g"];
+      expect(await from("/", 50)).toEqual(wanted);
+      expect(await from("/", 2)).toEqual(wanted.slice(0, 2));
+      expect(await from("/d0", 50)).toEqual(wanted.slice(2));
+      expect(await from("/f/b\0", 50)).toEqual(wanted.slice(-2));
+      expect(await from("/g\0", 50)).toEqual([]);
+    });
+
     test("listings and searches of any length give each item once and in order", async () => {
       const store = await open();
       const all = Array.from({ length: 700 }, (_, index) => String(index).padStart(3, "0"));
