@@ -116,7 +116,7 @@ export function approvalRuns(...calls: ScriptedToolCall[]): {
 }
 
 /** Notes as files of a project: a person may always allow one, or all below its folder. */
-export const NOTE_RULES: CallRules = {
+const NOTE_RULES: CallRules = {
   judge: () => ({}),
   describe: (_name, { text }) => ({ call: { kind: "edit", paths: [String(text)] }, folder: "/project" }),
   untrustedSource: () => undefined,

@@ -43,7 +43,7 @@ export const deadlineText = ({ kind, expiresAt }: Pick<RunRequest, "kind" | "exp
   return [kind === "approval" ? `Denied unless somebody decides by ${time}.` : `${continuesAfter(time)}.`];
 };
 
-/** The reason why rules did not allow the call; empty if there were none. `shown`: how a source is shown. */
+/** Names the untrusted texts that kept rules from allowing the call; empty if there are none. */
 export const heldBackText = ({ ruled }: Pick<Approval, "ruled">, shown = displayName): string[] =>
   ruled?.heldBack === undefined
     ? []

@@ -105,7 +105,7 @@ const SEARCH = "results of a web search";
 const SERVER = "results of the MCP server issues";
 
 /** Allows what waits in a run, each by the offer of that number. */
-export async function allowAll(service: RunService, runId: string, offer: number): Promise<void> {
+async function allowAll(service: RunService, runId: string, offer: number): Promise<void> {
   const view = await mine(service).read.view(runId);
   for (const { id, ruled } of view?.requests.filter(isApproval) ?? []) {
     const rules = [ruleName(ruled?.offers?.at(offer) ?? { rules: [] })];

@@ -34,8 +34,11 @@ export function changeFacts({ run, agent, time, data, approval, isOfMany, shown 
   const by = isOfMany ? nameOf(run) : name;
   const { decidedBy = "", status } = approval ?? {};
   const where = { page: "on this page", terminal: "in a terminal" }[decidedBy] ?? "in an MCP client";
-  const before = decidedBy.startsWith(BY_RULE) ? byRuleText(decidedBy) : "approved as before";
-  const decided = /^(?:same as|rule) /.test(decidedBy) ? before : `approved by you, ${where}`;
+  const decided = decidedBy.startsWith(BY_RULE)
+    ? byRuleText(decidedBy)
+    : decidedBy.startsWith("same as ")
+      ? "approved as before"
+      : `approved by you, ${where}`;
   const approved = status === "edited" ? `${decided}, with changes` : decided;
   const address = `${runPath(run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
   return html`<span
