@@ -25,18 +25,17 @@ const resolveZone = byValue(
     ) ?? "UTC",
 );
 
-/** Formats of the weekday, and of the date with the time, in a zone. To make them takes half a millisecond. */
-const startFormats = byValue((timeZone: string) => [
-  new Intl.DateTimeFormat("en", { timeZone, weekday: "long" }),
-  new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" }),
-]);
-
 /** A note for the model with the date, the time zone and the platform at the start of a run. */
 export function startNote(now: number): string {
   const platforms: Readonly<Record<string, string>> = { darwin: "macOS", linux: "Linux", win32: "Windows" };
   const place = platforms[process.platform] ?? process.platform;
   const zone = timeZone();
-  const [weekday = "", time = ""] = startFormats(zone).map((format) => format.format(now));
+  const weekday = new Date(now).toLocaleDateString("en", { timeZone: zone, weekday: "long" });
+  const time = new Date(now).toLocaleString("sv-SE", {
+    timeZone: zone,
+    dateStyle: "short",
+    timeStyle: "short",
+  });
   return `[Started on ${weekday}, ${time.replace(" ", ", ")}, time zone ${zoneWords(zone)}, on ${place}]`;
 }
 

@@ -40,8 +40,6 @@ interface Slot extends Execution {
 
 const NO_ANSWER = "It did not answer for so long that another server may continue the run.";
 
-/** How owners of leases begin. Those of earlier versions, which no connection stands for, begin with `srv`. */
-const OWNER = "server";
 /** Time that shutdown and cancel wait for work to stop, in ms. */
 const STOP_MS = 700;
 /** Time between two attempts to lease a run that has ended, in ms. */
@@ -72,7 +70,7 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    this.owner = options.newId(OWNER) + processMark();
+    this.owner = options.newId("server") + processMark();
   }
 
   /** Takes up runs of this machine's ended servers, in their order, and waiting runs. */
@@ -264,8 +262,9 @@ export class Worker {
     const expired = await runs.expiredLeases(now, leaseMs);
     for (const lease of watched) {
       const isExpired = expired.some(({ runId, epoch }) => runId === lease.runId && epoch === lease.epoch);
+      // Owners of earlier versions, whose connections nobody sees, begin with `srv_`.
       const isLeft =
-        lease.isConnected === false && lease.owner.startsWith(`${OWNER}_`) && lease.forMs >= leaseMs / 3;
+        lease.isConnected === false && lease.owner.startsWith("server_") && lease.forMs >= leaseMs / 3;
       if (!isLeft && !(isExpired && lease.forMs >= leaseMs / 2)) continue;
       await runs.revoke(lease);
       log.info("run.lease_revoked", { runId: lease.runId });

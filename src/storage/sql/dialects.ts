@@ -8,7 +8,6 @@ export interface PlacedSql {
 
 const ROWS = /\bjson_rows\((@\w+)\)/g;
 const PARAMETER = /@(\w+)/g;
-const CONNECTED = /\bis_connected\((\w+)\)/g;
 /** Class of the locks in Postgres that are held while the owner of leases is connected; any number. */
 export const CONNECTED_LOCK = 1_904_113_207;
 
@@ -18,7 +17,7 @@ export function inSqlite(sql: string): PlacedSql {
   const text = sql
     .replace(/ FOR (UPDATE|SHARE)( SKIP LOCKED)?\b/g, "")
     .replace(ROWS, "json_each($1)")
-    .replace(CONNECTED, "NULL")
+    .replace(/\bis_connected\(\w+\)/g, "NULL")
     .replace(PARAMETER, (_, name: string) => (names.push(name), "?"));
   return { text, names };
 }
@@ -30,7 +29,7 @@ export function inPostgres(sql: string): PlacedSql {
     .replace(/ INDEXED BY \w+/g, "")
     .replace(ROWS, "jsonb_array_elements($1::jsonb)")
     .replace(
-      CONNECTED,
+      /\bis_connected\((\w+)\)/g,
       `hashtext($1)::oid IN (SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = ${CONNECTED_LOCK})`,
     )
     .replace(/\bjson_each\((@\w+)\)/g, "jsonb_array_elements_text($1::jsonb)")

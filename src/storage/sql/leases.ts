@@ -1,5 +1,5 @@
 /** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
-import { type ClaimRequest, type Lease, type RunRepository, LeaseLostError } from "../../runs/ports.ts";
+import { type Lease, type RunRepository, LeaseLostError } from "../../runs/ports.ts";
 import type { FailureDetails, OpenStatus, Place, Principal } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
 import type { Steps, StepsFor } from "./steps.ts";
@@ -45,11 +45,6 @@ SELECT waiting.principal, coalesce(loads.count, 0) AS count, (SELECT ${RANK} FRO
   WHERE ${IN_LINE} AND principal = waiting.principal AND ${IS_FREE} ORDER BY ${ORDER} LIMIT 1) AS rank
 FROM waiting LEFT JOIN (${LOADS}) loads ON loads.principal = waiting.principal
 WHERE waiting.principal IS NOT NULL`;
-/** Skips what others hold: a server that is stopped in a transaction keeps nobody from the rest of the queue. */
-const NEXT_UNLOCKED = `SELECT * FROM runs WHERE ${IN_LINE} AND principal = @principal AND ${IS_FREE}
-  ORDER BY ${ORDER} LIMIT 1 FOR UPDATE SKIP LOCKED`;
-/** Principals whose runs one transaction tries to take. */
-const TRIED_AT_ONCE = 4;
 const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS epoch, heartbeat_at AS "heartbeatAt"
   FROM runs WHERE lease_owner IS NOT NULL`;
 const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
@@ -59,22 +54,30 @@ const IS_AT_WORK = `${IS_HELD} AND status IN ('working', 'input_required')`;
 export const IF_HELD = `EXISTS (SELECT 1 FROM runs WHERE ${IS_AT_WORK})`;
 
 /** Principals with runs that could be taken, in the order of their turns. */
-export function* inTurn({ environment, turns }: ClaimRequest): Steps<Principal[]> {
+export function* inTurn({
+  environment,
+  turns,
+}: Parameters<RunRepository["claimNext"]>[0]): Steps<Principal[]> {
   const found = yield* all<Turn & { count: number; rank: number | null }>(NEXT_RUNS, { environment });
   const waiting = found.filter(({ rank }) => rank !== null);
-  return fairestFirst(waiting, toLoads(waiting), turns).map(({ principal }) => principal);
+  const loads = new Map(waiting.map(({ principal, count }) => [principal, count]));
+  return fairestFirst(waiting, loads, turns).map(({ principal }) => principal);
 }
 
-/** Takes the next run of the first of these principals that has one which no other transaction takes or changes. */
+/**
+ * Takes the next run that no other transaction has locked, for the first principal with one. A server that is stopped in a
+ * transaction keeps nobody from the rest of the queue.
+ */
 export function* claim(
-  { environment, owner, expiresAt, now }: ClaimRequest,
+  { environment, owner, expiresAt, now }: Parameters<RunRepository["claimNext"]>[0],
   principals: readonly Principal[],
 ): Steps<ClaimedRow | undefined> {
+  const sql = `SELECT * FROM runs WHERE ${IN_LINE} AND principal = @principal AND ${IS_FREE}
+    ORDER BY ${ORDER} LIMIT 1 FOR UPDATE SKIP LOCKED`;
   let before: RunRow | undefined;
-  for (const principal of principals.slice(0, TRIED_AT_ONCE)) {
-    const values = { environment, principal };
-    before ??= yield* first<RunRow>(NEXT_UNLOCKED, values);
-  }
+  // Some of them only, because each is a round trip.
+  for (const principal of principals.slice(0, 4))
+    before ??= yield* first<RunRow>(sql, { environment, principal });
   if (before === undefined) return undefined;
   const crashes =
     before.in_flight !== 1
@@ -126,14 +129,12 @@ export function* placesIn(environment: string): Steps<Map<string, Place>> {
      WHERE ${IN_LINE} ORDER BY principal, ${ORDER}`,
     { environment },
   );
-  const active = toLoads(yield* all(LOADS, { environment }));
+  const loads = yield* all<{ principal: string; count: number }>(LOADS, { environment });
+  const active = new Map(loads.map(({ principal, count }) => [principal, count]));
   const atWork = [...active.values()].reduce((sum, count) => sum + count, 0);
   const turns = [...turnsOf(waiting, active)];
   return new Map(turns.map(([id, number]) => [id, { number, waiting: waiting.length, atWork }]));
 }
-
-const toLoads = (rows: readonly { principal: string; count: number }[]): Map<string, number> =>
-  new Map(rows.map(({ principal, count }) => [principal, count]));
 
 /** Over all environments: how long the queue is, since when the first in it waits, and how many runs are at work. */
 export function* queue(): Steps<{ waiting: number; since: number | null; atWork: number }> {

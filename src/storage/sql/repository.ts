@@ -38,9 +38,6 @@ export interface Housekeeping extends Pick<RunRepository, "prune" | "assertWrita
   watchOthers(listener: RunListener, pollMs: number): { close(): void };
 }
 
-/** First pause before a claim is tried again whose runs were locked by other transactions, in ms. */
-const CLAIM_AGAIN_MS = 5;
-
 /** Reports that a run was changed. `fromOutside`: not by work on it, so that it may be claimable now. */
 type Notify = RunListener["changed"];
 
@@ -143,7 +140,7 @@ function changesOf(engine: Engine, notify: Notify) {
 function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
   return {
     claimNext: async (request, crashLimit) => {
-      for (let pauseMs = CLAIM_AGAIN_MS; ;) {
+      for (let pauseMs = 5; ;) {
         const principals = await engine.read(() => leases.inTurn(request));
         if (principals.length === 0) return undefined;
         const claimed = await engine.note(function* () {
@@ -157,7 +154,7 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
         });
         if (claimed === undefined) {
           // Others have them, or will leave them in a moment. After that, the next heartbeat looks again.
-          if (pauseMs > CLAIM_AGAIN_MS * 16) return undefined;
+          if (pauseMs > 80) return undefined;
           await delay(pauseMs);
           pauseMs *= 2;
           continue;
