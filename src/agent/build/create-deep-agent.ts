@@ -121,6 +121,14 @@ function subagentRunner(
   return new SubagentRunner(built, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL);
 }
 
+interface AgentRole {
+  nested: boolean;
+  model: LazyModel;
+  prompt: SystemMessage;
+  permissions: Permissions | undefined;
+  goal?: Goal;
+}
+
 /** With rules for paths, the file tools work on the visible files only. */
 function withPermissions(params: DeepAgentParams, permissions: Permissions | undefined): DeepAgentParams {
   return permissions ? { ...params, backend: permissions.over(params.backend ?? StateBackend) } : params;
@@ -130,13 +138,7 @@ function assemble(
   params: DeepAgentParams,
   middleware: readonly Middleware[],
   subagents: SubagentRunner | undefined,
-  role: {
-    nested: boolean;
-    model: LazyModel;
-    prompt: SystemMessage;
-    permissions: Permissions | undefined;
-    goal?: Goal;
-  },
+  role: AgentRole,
 ): DeepAgentGraph {
   checkFileTools(params.filesystem);
   checkLimits(params.limits);
