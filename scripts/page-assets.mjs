@@ -3,12 +3,12 @@ import { readFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 /** Files that are imported as texts. */
-export const PAGE_ASSET = /\.(css|(browser|module)\.js|woff2|bash|zsh|fish|ps1|sql)$/;
+export const PAGE_ASSET = /\.(css|(browser|module)\.js|woff2|bash|zsh|fish|ps1|sh|sql)$/;
 
 /** Styles and scripts bundled and minified, fonts in base64, scripts of shells and SQL as they are. Files of packages are added to `inputs`. */
 export async function pageAsset(path, inputs = []) {
   if (path.endsWith(".woff2")) return (await readFile(path)).toString("base64");
-  if (/\.(bash|zsh|fish|ps1|sql)$/.test(path)) return readFile(path, "utf8");
+  if (/\.(bash|zsh|fish|ps1|sh|sql)$/.test(path)) return readFile(path, "utf8");
   const { outputFiles, metafile } = await build({
     entryPoints: [path],
     bundle: true,

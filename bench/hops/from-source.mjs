@@ -17,7 +17,7 @@ export async function resolve(specifier, context, next) {
 }
 
 export async function load(url, context, next) {
-  if (url.endsWith(".sql")) {
+  if (/\.(?:sh|sql)$/.test(url)) {
     const text = await readFile(fileURLToPath(url), "utf8");
     return { format: "module", source: `export default ${JSON.stringify(text)};`, shortCircuit: true };
   }

@@ -120,7 +120,9 @@ export const withRuntime = (runtime: BackendRuntime, configurable: Configurable 
 export function ambientRuntime(): BackendRuntime | undefined {
   // The global in which all copies of LangChain keep the running configuration. Saves loading LangChain.
   const key = Symbol.for("ls:tracing_async_local_storage");
-  const storage = Reflect.get(globalThis, key) as ConfigStorage | undefined; // LangChain's shape
+  const storage = Reflect.get(globalThis, key) as
+    | { getStore(): { extra?: { readonly [CONFIG_KEY]?: Parameters<typeof taskRuntime>[0] } } | undefined }
+    | undefined; // LangChain's shape
   const config = storage?.getStore()?.extra?.[CONFIG_KEY];
   const configurable: Configurable = config?.configurable ?? {};
   // LangGraph's keys and shapes, here and below.
@@ -149,10 +151,6 @@ export function ambientRuntime(): BackendRuntime | undefined {
 }
 
 const CONFIG_KEY = Symbol.for("lc:child_config");
-
-interface ConfigStorage {
-  getStore(): { extra?: { readonly [CONFIG_KEY]?: Parameters<typeof taskRuntime>[0] } } | undefined;
-}
 
 /** Wraps files so that changes also go to the state. */
 const storing = (files: ThreadFiles, send: WriteChannels): ThreadFiles => ({

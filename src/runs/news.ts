@@ -123,16 +123,6 @@ export type Settled =
   | { kind: "dead"; now: number; problem: string }
   | { kind: "broken_off"; now: number };
 
-/** A failed attempt that counts for all messages to its receiver that are due. */
-interface Unreachable {
-  target: string;
-  environment: string;
-  now: number;
-  /** Times of the next attempts. A message with more failed attempts is abandoned. */
-  dueAt: readonly number[];
-  problem: string;
-}
-
 /** A message that was not accepted yet, for the operator. */
 export interface WaitingNews {
   number: number;
@@ -180,5 +170,12 @@ export interface NewsRepository extends Omit<NewsOperator, "retry">, RunNews {
   ): Promise<Outgoing | undefined>;
   /** Does nothing if another server has claimed the message since. */
   settle(outgoing: Pick<Outgoing, "number" | "attempts" | "target">, settled: Settled): Promise<void>;
-  postpone(unreachable: Unreachable): Promise<void>;
+  postpone(unreachable: {
+    target: string;
+    environment: string;
+    now: number;
+    /** Times of the next attempts. A message with more failed attempts is abandoned. */
+    dueAt: readonly number[];
+    problem: string;
+  }): Promise<void>;
 }

@@ -179,12 +179,7 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const shortened =
     full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
   const { moved, withoutMedia } = compaction;
-  const pathOf = (key: string): string | undefined =>
-    moved && Object.hasOwn(moved, key) ? moved[key] : undefined;
-  const texts = shortened.map((message) => {
-    const path = pathOf(messageKey(message) ?? "");
-    return path === undefined ? message : shortMessage(message)(path);
-  });
+  const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
   const bare = new Set(withoutMedia);
   // Without a compaction it stays the same array: LangChain's middleware for context editing changes it in place.
   const shown = withoutMedia
@@ -214,6 +209,12 @@ const shortMessage = byIdentity((message: BaseMessage) =>
     copyMessage(message, { content: withText(message.content, movedText(message, path)) }),
   ),
 );
+
+function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
+  const key = messageKey(message);
+  const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
+  return path === undefined ? message : shortMessage(message)(path);
+}
 
 const omitMedia = byIdentity((message: BaseMessage) =>
   mediaLeftOut(message, "with it the conversation is too long to read"),

@@ -26,20 +26,6 @@ const SAME = 0.01;
 /** The fewest tokens that providers cache, their lifetime in ms, and misses in a row that are reported: single ones are normal. */
 const CACHE = { tokens: 1024, ms: 300_000, misses: 2 };
 
-interface Measured {
-  /** Tokens for an estimated one; at least 1. */
-  scale: number;
-  size: number;
-  reported: number;
-  /** The model that replied. */
-  name: string;
-  at: number;
-  /** Tokens from the cache in the last request that had any. */
-  cached: number;
-  /** Requests without any since then. */
-  misses: number;
-}
-
 /** Limits for a conversation whose tokens are `scale` times as many as estimated, in estimated tokens. */
 export function inEstimates(limits: ContextLimits, scale: number): ContextLimits {
   if (scale === 1) return limits;
@@ -55,7 +41,19 @@ export function inEstimates(limits: ContextLimits, scale: number): ContextLimits
 
 /** Measurements by conversation and model, kept while the process lives. */
 export class Measures {
-  readonly #measured = new NewestOf<Measured>(MOST);
+  readonly #measured = new NewestOf<{
+    /** Tokens for an estimated one; at least 1. */
+    scale: number;
+    size: number;
+    reported: number;
+    /** The model that replied. */
+    name: string;
+    at: number;
+    /** Tokens from the cache in the last request that had any. */
+    cached: number;
+    /** Requests without any since then. */
+    misses: number;
+  }>(MOST);
 
   /** `take` notes the reply to a request of `size` estimated tokens, and returns it. */
   of({ model, messages, runtime }: ModelRequest): {

@@ -22,12 +22,6 @@ interface Extras {
   calls: Record<string, unknown>;
 }
 
-/** The methods of LangChain's class for chat completions, which its classes for other providers inherit. */
-interface Completions {
-  _convertCompletionsDeltaToBaseMessageChunk(delta: JsonFields, ...more: unknown[]): AIMessageChunk;
-  _streamResponseChunks(messages: BaseMessage[], ...more: unknown[]): AsyncGenerator<ChatGenerationChunk>;
-}
-
 const EXTRAS = "provider_extras";
 /** The name of DeepSeek, Kimi and Qwen. LangChain keeps it under the same one, and does not send it. */
 const THOUGHTS = "reasoning_content";
@@ -36,7 +30,10 @@ const THOUGHTS = "reasoning_content";
 export function carryExtras<Model extends object>(model: Model, origin: string): Model {
   const methods = ["_convertCompletionsDeltaToBaseMessageChunk", "_streamResponseChunks"];
   if (!methods.every((name) => typeof Reflect.get(model, name) === "function")) return model;
-  const completions = model as Model & Completions; // it has the methods
+  const completions = model as Model & {
+    _convertCompletionsDeltaToBaseMessageChunk(delta: JsonFields, ...more: unknown[]): AIMessageChunk;
+    _streamResponseChunks(messages: BaseMessage[], ...more: unknown[]): AsyncGenerator<ChatGenerationChunk>;
+  }; // it has the methods
   const deltas = new WeakMap<object, JsonFields>();
   const convert = completions._convertCompletionsDeltaToBaseMessageChunk.bind(completions);
   completions._convertCompletionsDeltaToBaseMessageChunk = (delta, ...more) => {

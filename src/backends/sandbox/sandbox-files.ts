@@ -1,9 +1,12 @@
+// oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
+/// <reference path="../../core/text-files.d.ts" />
 import { randomBytes } from "node:crypto";
 import { isoTime } from "../../core/clock.ts";
 import type { CallOptions, FileInfo, MaybePromise } from "../backend.ts";
 import { encodedForms } from "../encoding.ts";
 import { type BackendFailure, type FailureAt, errors } from "../errors.ts";
 import type { ExecuteResponse } from "../executor.ts";
+import scripts from "./sandbox-files.sh" with { type: "text" };
 
 /** Runs a command inside; its answer is not for the model. */
 export type RunCommand = (command: string, options: CallOptions) => MaybePromise<ExecuteResponse>;
@@ -76,7 +79,7 @@ export class SandboxFiles {
     options: CallOptions,
   ) {
     const variables = { file: this.#real(path), depth: deep ? "" : "-maxdepth 1" };
-    const said = await this.#ask(LIST, variables, options);
+    const said = await this.#ask(script("list"), variables, options);
     const result = said.get("result");
     if (result === "missing") return notFound(path);
     if (result === "denied") return errors.permissionDenied(path);
@@ -102,7 +105,11 @@ export class SandboxFiles {
   async containing(path: string, literal: string, options: CallOptions): Promise<(path: string) => boolean> {
     const octal = (byte: number): string => `\\0${byte.toString(8)}`;
     const forms = encodedForms(literal).map((form) => Array.from(form, octal).join(""));
-    const said = await this.#ask(CONTAINING, { file: this.#real(path), forms: forms.join("\\n") }, options);
+    const said = await this.#ask(
+      script("containing"),
+      { file: this.#real(path), forms: forms.join("\\n") },
+      options,
+    );
     const names = new Set(decode(said.get("names")).split("\n"));
     return (candidate) => candidate.includes("\n") || names.has(this.#real(candidate));
   }
@@ -117,21 +124,21 @@ export class SandboxFiles {
     const file = this.#real(path);
     const temporary = `${file.slice(0, file.lastIndexOf("/") + 1)}.deepagent-tmp-${randomBytes(8).toString("hex")}`;
     const variables = { file, temporary, create: create ? "1" : "0", expected };
-    const run = async (...script: string[]): Promise<string> =>
-      (await this.#ask(script.join("\n"), variables, options)).get("result") ?? "";
+    const run = async (...lines: string[]): Promise<string> =>
+      (await this.#ask(lines.join("\n"), variables, options)).get("result") ?? "";
     let result = "pending";
     if (this.#transfer !== undefined && bytes.length > WRITE_CHUNK) {
-      result = await run(BEGIN_WRITE, PENDING);
+      result = await run(script("begin write"), PENDING);
       if (result === "pending") {
         await this.#transfer.upload(temporary, bytes, options);
-        result = await run(END_WRITE);
+        result = await run(script("end write"));
       }
     } else {
       for (let from = 0; result === "pending"; from += WRITE_CHUNK) {
         const isLast = from + WRITE_CHUNK >= bytes.length;
         const data = Buffer.from(bytes.subarray(from, from + WRITE_CHUNK)).toString("base64");
-        const begin = from === 0 ? BEGIN_WRITE : "";
-        result = await run(begin, `data='${data}'`, APPEND, isLast ? END_WRITE : PENDING);
+        const begin = from === 0 ? script("begin write") : "";
+        result = await run(begin, `data='${data}'`, script("append"), isLast ? script("end write") : PENDING);
       }
     }
     return result === "written" ? undefined : scriptFailure(path, result);
@@ -139,7 +146,7 @@ export class SandboxFiles {
 
   /** Deletes a file, or a directory with all below it. Returns the failure, if it is not deleted. */
   async remove(path: string, options: CallOptions): Promise<BackendFailure | undefined> {
-    const said = await this.#ask(DELETE, { file: this.#real(path) }, options);
+    const said = await this.#ask(script("delete"), { file: this.#real(path) }, options);
     const result = said.get("result");
     return result === "deleted" ? undefined : scriptFailure(path, result);
   }
@@ -156,7 +163,7 @@ export class SandboxFiles {
         from: String(length + 1),
         count: String(this.#readChunk),
       };
-      const said = await this.#ask(READ, variables, options);
+      const said = await this.#ask(script("read"), variables, options);
       const result = said.get("result");
       const [, size = "0", seconds = "0"] = (said.get("facts") ?? "").split(" ");
       if (result === "large") return errors.tooLargeToLoad(path, Number(size), limit);
@@ -171,17 +178,17 @@ export class SandboxFiles {
       if (piece.length === 0) return undefined;
       if (this.#transfer === undefined) continue;
       const bytes = Buffer.from(await this.#transfer.download(variables.file, options));
-      const after = await this.#ask(READ, { ...variables, count: "0" }, options);
+      const after = await this.#ask(script("read"), { ...variables, count: "0" }, options);
       const isWhole = after.get("facts") === facts && bytes.length === Number(size);
       return isWhole ? { ...read, bytes } : undefined;
     }
   }
 
   /** Runs a script and reads its answer by key. */
-  async #ask(script: string, variables: Readonly<Record<string, string>>, options: CallOptions) {
+  async #ask(text: string, variables: Readonly<Record<string, string>>, options: CallOptions) {
     options.signal?.throwIfAborted();
     const mark = `@${randomBytes(12).toString("hex")}`;
-    const command = [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
+    const command = [`mark='${mark}'`, script("prelude"), assignments(variables), text].join("\n");
     const { output } = await this.#run(command, options);
     options.signal?.throwIfAborted();
     const said = new Map<string, string>();
@@ -209,111 +216,11 @@ const scriptFailure = (path: string, result = ""): BackendFailure =>
 const decode = (base64 = ""): string => Buffer.from(base64, "base64").toString("utf8");
 const isoFromSeconds = (seconds: string): string => isoTime(Number(seconds) * 1000);
 
-/**
- * File operations as shell commands that POSIX shells, GNU, BusyBox and BSD tools understand. Variables are base64.
- * Answers are lines behind a random mark; values other than plain numbers or words are base64. The last line marks
- * the answer as complete.
- */
-
-const PRELUDE = `
-LC_ALL=C; export LC_ALL
-say() { printf '\\n%s %s %s\\n' "$mark" "$1" "$2"; }
-finish() { say result "$1"; say end 1; exit 0; }
-encode() { base64 | tr -d '\\n\\r'; }
-if stat -c %s / >/dev/null 2>&1; then
-  facts() { stat -c '%i %s %Y %y' "$1" 2>/dev/null; }
-  many() { xargs -0 stat -c '%s %Y %F' 2>/dev/null; }
-  mode() { stat -c %a "$1" 2>/dev/null; }
-else
-  facts() { stat -f '%i %z %m %c' "$1" 2>/dev/null; }
-  many() { xargs -0 stat -f '%z %m %HT' 2>/dev/null; }
-  mode() { stat -f %Lp "$1" 2>/dev/null; }
-fi
-`;
-
-/** Reads a piece of a file, with the facts that reveal a change. */
-const READ = `
-if [ -d "$file" ]; then finish directory
-elif [ ! -e "$file" ]; then finish missing
-elif [ ! -f "$file" ]; then finish other
-elif [ ! -r "$file" ]; then finish denied
-fi
-before=$(facts "$file")
-say facts "$before"
-size=$(printf %s "$before" | cut -d' ' -f2)
-if [ "$size" -gt "$limit" ]; then finish large; fi
-printf '\\n%s data ' "$mark"
-tail -c "+$from" "$file" | head -c "$count" | encode
-[ "$before" = "$(facts "$file")" ] || finish changed
-finish file
-`;
-
-/** Lists the names below a directory, and their sizes and times in the same order. */
-const LIST = `
-if [ ! -e "$file" ]; then finish missing; fi
-if [ ! -d "$file" ]; then say facts "$(facts "$file")"; finish file; fi
-if [ ! -r "$file" ]; then finish denied; fi
-names=$(mktemp) || finish failed
-trap 'rm -f "$names"' EXIT
-say skipped "$(find -H "$file" -mindepth 1 $depth \\( -type d -o -type f \\) ! -name '.deepagent-tmp-*' -print0 2>&1 >"$names" | wc -l)"
-printf '\\n%s names ' "$mark"; encode <"$names"
-printf '\\n%s stats ' "$mark"; [ ! -s "$names" ] || many <"$names" | encode
-finish directory
-`;
-
-/** Lists the files that contain a literal text or the mark of UTF-16, in which it has other bytes. Names with line ends cannot be read from the answer. */
-const CONTAINING = `
-printf '\\n%s names ' "$mark"
-find -H "$file" -type f -exec grep -lF -e "$(printf %b "$forms")" -e "$(printf '\\377\\376')" -e "$(printf '\\376\\377')" {} + 2>/dev/null | encode
-finish file
-`;
-
-/** Checks that a file may be put there, and makes its directory. */
-const BEGIN_WRITE = `
-parent=\${file%/*}; [ -n "$parent" ] || parent=/
-if [ -L "$file" ]; then finish symlink; fi
-if [ -d "$file" ]; then finish directory; fi
-if [ "$create" = 1 ] && [ -e "$file" ]; then finish exists; fi
-if ! mkdir -p "$parent" 2>/dev/null || [ ! -d "$parent" ]; then
-  while [ ! -e "$parent" ]; do parent=\${parent%/*}; [ -n "$parent" ] || parent=/; done
-  [ -d "$parent" ] && finish denied
-  finish parent
-fi
-: 2>/dev/null >"$temporary" || finish denied
-`;
-
-const APPEND = `
-printf %s "$data" | base64 -d >>"$temporary" || { rm -f "$temporary"; finish failed; }
-`;
-
-/**
- * Puts the file in its place in one step. A new file must not replace another. With `expected`, the old file must have
- * these facts; such writes take turns by a lock on the directory, which ends with the script.
- */
-const END_WRITE = `
-if [ -n "$expected" ]; then
-  parent=\${file%/*}; [ -n "$parent" ] || parent=/
-  if command -v flock >/dev/null 2>&1 && { : 9<"$parent"; } 2>/dev/null; then exec 9<"$parent"; flock 9; fi
-  [ "$(facts "$file")" = "$expected" ] || { rm -f "$temporary"; finish changed; }
-fi
-if [ "$create" = 1 ]; then
-  ln "$temporary" "$file" 2>/dev/null && done=1
-  rm -f "$temporary"
-  [ "$done" = 1 ] || finish exists
-else
-  [ ! -e "$file" ] || chmod "$(mode "$file")" "$temporary"
-  mv -f "$temporary" "$file" || { rm -f "$temporary"; finish failed; }
-fi
-finish written
-`;
-
 const PENDING = "\nfinish pending\n";
 
-const DELETE = `
-if [ ! -e "$file" ] && [ ! -L "$file" ]; then finish missing; fi
-rm -rf "$file" 2>/dev/null || finish denied
-finish deleted
-`;
+/** The scripts by their names, in lines such as `# Script: read`, without other comments. */
+const parts = scripts.replaceAll(/^# (?!Script:).*\n/gm, "").split(/^# Script: (.*)\n/m);
+const script = (name: string): string => `\n${parts[parts.indexOf(name) + 1]}`;
 
 /** Shell code that sets variables. Names must be plain; values may be anything. */
 export const assignments = (variables: Readonly<Record<string, string>>): string => {

@@ -9,7 +9,7 @@ import { linkStatsAt } from "../../core/stats.ts";
 import places from "./starting-places.json" with { type: "json" };
 import { OWN_COMMON_FOLDER, isPlaceholder } from "./placeholders.ts";
 
-interface StartingPlace {
+export const STARTING_PLACES: readonly {
   /** File or folder in the root of a project, or in a folder there such as `.github/hooks`. */
   name: string;
   /** The part of it that starts programs. */
@@ -17,9 +17,7 @@ interface StartingPlace {
   source: string;
   /** True if it is protected only where it exists. */
   isOptional: boolean;
-}
-
-export const STARTING_PLACES: readonly StartingPlace[] = [
+}[] = [
   // Protected even if they are missing.
   ...places.always.map((place) => ({ ...place, isOptional: false })),
   // Protected if they exist: without them, their programs do not run at all.

@@ -32,8 +32,6 @@ type Thread = { thread: string };
 type CheckpointPlace = Thread & { id: string };
 type Copied = Thread & { target: string; last: string; ids: string; unfinished: string };
 type WrittenRow = { namespace: string; id: string; task: string; idx: number };
-type WrittenPage = WrittenRow & { text: Uint8Array; limit: number };
-
 const prepareStatements = (database: Database) => ({
   take: database.prepare<Thread & FencingToken>(sql("take")),
   hold: database.prepare<Thread & FencingToken>(sql("hold")),
@@ -47,9 +45,10 @@ const prepareStatements = (database: Database) => ({
   way: database.prepare<CheckpointPlace, { id: string; parent: string | null }>(sql("way")),
   step: database.prepare<CheckpointPlace, { number: number; source: string; time: string }>(sql("step")),
   messagesAt: database.prepare<CheckpointPlace, WriteRow>(sql("messages at")),
-  written: database.prepare<Thread & WrittenPage, WrittenRow & Pick<WriteRow, "type" | "value">>(
-    sql("written"),
-  ),
+  written: database.prepare<
+    Thread & WrittenRow & { text: Uint8Array; limit: number },
+    WrittenRow & Pick<WriteRow, "type" | "value">
+  >(sql("written")),
   threads: database.prepare<[], string>(sql("threads")).pluck(),
   copyCheckpoints: database.prepare<Copied>(sql("copy checkpoints")),
   copyWrites: database.prepare<Copied>(sql("copy writes")),
