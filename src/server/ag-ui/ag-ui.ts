@@ -130,7 +130,7 @@ async function begin(request: Request, send: Send): Promise<Begun> {
     return { runId: existing.run.id, after, sent };
   }
   const task = readTask(input);
-  const read = z.looseObject({ goal: z.array(z.string()).optional() }).safeParse(input.forwardedProps ?? {});
+  const read = Goal.safeParse(input.forwardedProps ?? {});
   if (!read.success)
     throw new DeepAgentError("invalid_goal", "forwardedProps.goal must be a list of texts, the criteria.");
   const goal = read.data.goal;
@@ -167,6 +167,8 @@ function readTask({ messages }: RunAgentInput): string {
 }
 
 const invalid = (problem: string): DeepAgentError => new DeepAgentError("invalid_input", problem);
+
+const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
 
 async function answer({ input, runs, deps }: Request, waiting: RunRequest): Promise<void> {
   const entry = input.resume?.find(({ interruptId }) => interruptId === waiting.id);

@@ -35,31 +35,30 @@ interface TaskRequest {
   context: ServerContext;
 }
 
+const Task = z.looseObject({ taskId: z.string().min(1).max(200) });
+
 /**
  * `tasks/get`, `tasks/update` and `tasks/cancel` on one instance. The task of a run is the run
  * itself, so any process finds it, and tools and resources show the same.
  */
 export function registerTasks(mcp: McpServer, scope: TasksScope): void {
   const serve = (method: string, answer: (request: TaskRequest) => Promise<object>): void => {
-    mcp.server.setRequestHandler(
-      method,
-      { params: z.looseObject({ taskId: z.string().min(1).max(200) }) },
-      ({ taskId }, context) =>
-        guarded(method, scope.deps, async () => {
-          const client = clientFacts(mcp, context, scope);
-          if (!client.tasks)
-            throw new ProtocolError(
-              ProtocolErrorCode.MissingRequiredClientCapability,
-              "Missing required client capability",
-              { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
-            );
-          const runs = await scope.deps.runs();
-          const view = await runs.read.view(taskId);
-          if (view === undefined)
-            // Answers for a task that does not exist and for one of another principal alike.
-            throw invalidParams("Unknown task. Use a taskId that run_deep_agent returned.");
-          return { ...(await answer({ runs, view, client, context })) };
-        }),
+    mcp.server.setRequestHandler(method, { params: Task }, ({ taskId }, context) =>
+      guarded(method, scope.deps, async () => {
+        const client = clientFacts(mcp, context, scope);
+        if (!client.tasks)
+          throw new ProtocolError(
+            ProtocolErrorCode.MissingRequiredClientCapability,
+            "Missing required client capability",
+            { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+          );
+        const runs = await scope.deps.runs();
+        const view = await runs.read.view(taskId);
+        if (view === undefined)
+          // Answers for a task that does not exist and for one of another principal alike.
+          throw invalidParams("Unknown task. Use a taskId that run_deep_agent returned.");
+        return { ...(await answer({ runs, view, client, context })) };
+      }),
     );
   };
   serve("tasks/get", async (request) => getTask(request, scope));

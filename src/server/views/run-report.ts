@@ -259,7 +259,7 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
     ...defined({ destination: preview.destination }),
     detail: isWhole ? detail : `${detail}\n${NOT_WHOLE}`,
     // Approving further calls is for people alone.
-    decisions: offeredDecisions(approval, shown).filter((decision) => !/^approve_/.test(decision)),
+    decisions: offeredDecisions(approval, shown).filter((decision) => !decision.startsWith("approve_")),
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };
 }

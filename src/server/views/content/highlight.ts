@@ -84,6 +84,7 @@ export const LOOKS = [
   },
 ];
 
+const HIGHLIGHTER = tagHighlighter(LOOKS);
 /** Code that is longer, or has a longer line, stays without colours; so does code that takes longer to read. */
 const MAX = { characters: 100_000, line: 2000, milliseconds: 500 };
 
@@ -97,7 +98,7 @@ export function partsOf(code: string, name: string): Part[] {
   try {
     const tree = parseCode(code, name);
     if (tree === undefined) return [[code, ""]];
-    highlightCode(code, tree, tagHighlighter(LOOKS), put, () => put("\n", ""));
+    highlightCode(code, tree, HIGHLIGHTER, put, () => put("\n", ""));
     return parts;
   } catch {
     // Too deeply nested for the stack.
