@@ -45,7 +45,7 @@ import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
 import { callScreen } from "./whole-call.ts";
 import { parsedUrl } from "../../core/unknown.ts";
-import words from "../views/words.json" with { type: "json" };
+import notices from "./notices.json" with { type: "json" };
 import type { Html } from "../views/html.ts";
 
 export interface PagesOptions extends ScreenFacts {
@@ -285,8 +285,8 @@ export class Pages {
   }
 }
 
-function fixedNotice(name: keyof typeof words.notices): Html {
-  const { title, text } = words.notices[name];
+function fixedNotice(name: keyof typeof notices): Html {
+  const { title, text } = notices[name];
   return renderNotice(title, text);
 }
 
