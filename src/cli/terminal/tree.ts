@@ -189,7 +189,7 @@ function activityLine(picture: RunPicture, style: TreeStyle): string {
   return `  ${mark} ${fit(text, width - 4)}`;
 }
 
-/** The sign of a state of runs, agents or criteria, in its colour. */
+/** Returns the coloured sign of a run, an agent or a criterion. */
 export function stateMark(state: keyof typeof words.marks, colors: Colors): string {
   const { sign, color } = words.marks[state];
   return colors[color as "cyan" | "yellow" | "green" | "red" | "dim"](sign); // the table has only these
