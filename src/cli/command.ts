@@ -237,13 +237,16 @@ export function commandHelp(command: Command, action?: Action, all = false): str
       ? ["", `${PROGRAM} ${command.name} ACTION --help lists the flags of an action.`]
       : []),
     ...(command.configurable
-      ? ["", all ? ORDER : "--help-all lists all settings with their environment variables."]
+      ? [
+          "",
+          all
+            ? "Settings are resolved in this order: command line, environment, --config file, default."
+            : "--help-all lists all settings with their environment variables.",
+        ]
       : []),
     "",
   ].join("\n");
 }
-
-const ORDER = "Settings are resolved in this order: command line, environment, --config file, default.";
 
 /** The first sentence about a setting, and its default. */
 function shortHelp({ setting = "" }: Flag): string {

@@ -144,35 +144,27 @@ async function completeValues({ hint = "", setting }: Flag, placed: (hint: strin
   return choices === undefined ? placed(hint) : plain(choices);
 }
 
+const PLACES: Readonly<Record<string, () => Completion | Promise<Completion>>> = {
+  DIR: () => "folders",
+  FILE: () => "files",
+  CLIENT: () => plain(CLIENT_NAMES),
+  SHELL: () => plain(Object.keys(COMPLETION_SCRIPTS)),
+  PROVIDER: async () => plain(Object.keys((await import("../agent/models/choose.ts")).PROVIDERS)),
+  KEY: async () => {
+    const { KEY_NAMES } = await import("../agent/models/choose.ts");
+    const { SEARCH_KEYS } = await import("../web/search/choose.ts");
+    return plain([...KEY_NAMES, ...SEARCH_KEYS]);
+  },
+};
+
 /** Candidates for a placeholder in a usage line, or for the value of a flag. */
 async function completePlace(
   hint: string,
   runs: (kind: "RUN" | "SCHEDULE") => Promise<readonly Candidate[]>,
 ): Promise<Completion> {
-  switch (hint) {
-    case "RUN":
-    case "SCHEDULE":
-      return runs(hint);
-    case "DIR":
-      return "folders";
-    case "FILE":
-      return "files";
-    case "CLIENT":
-      return plain(CLIENT_NAMES);
-    case "SHELL":
-      return plain(Object.keys(COMPLETION_SCRIPTS));
-    case "PROVIDER": {
-      const { PROVIDERS } = await import("../agent/models/choose.ts");
-      return plain(Object.keys(PROVIDERS));
-    }
-    case "KEY": {
-      const { KEY_NAMES } = await import("../agent/models/choose.ts");
-      const { SEARCH_KEYS } = await import("../web/search/choose.ts");
-      return plain([...KEY_NAMES, ...SEARCH_KEYS]);
-    }
-    default:
-      return /^[a-z|]+$/.test(hint) ? plain(hint.split("|")) : [];
-  }
+  if (hint === "RUN" || hint === "SCHEDULE") return runs(hint);
+  const find = Object.hasOwn(PLACES, hint) ? PLACES[hint] : undefined;
+  return find?.() ?? (/^[a-z|]+$/.test(hint) ? plain(hint.split("|")) : []);
 }
 
 /**

@@ -62,13 +62,17 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
   return say(wasIn ? `You are logged out at ${name}.${told}` : `You were not logged in at ${name}.`);
 }
 
-type Place = Extract<ReturnType<typeof loginPlace>, { ok: true }>;
-
 /** The server of a name, or the reason why nobody can log in there. */
 function findPlace(
   name: string | undefined,
   { flags, host }: Pick<CommandArguments, "flags" | "host">,
-): (Place & { name: string; logins: LoginOptions; config: Config }) | string {
+):
+  | (Extract<ReturnType<typeof loginPlace>, { ok: true }> & {
+      name: string;
+      logins: LoginOptions;
+      config: Config;
+    })
+  | string {
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return loaded.problems.join("\n");
   const { config } = loaded;

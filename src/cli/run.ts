@@ -33,7 +33,7 @@ import { Caller } from "./terminal/notify.ts";
 import { print } from "./terminal/printer.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { type Colors, checkLines, colorsFor } from "./terminal/text.ts";
-import { statusMark } from "./terminal/tree.ts";
+import { stateMark } from "./terminal/tree.ts";
 
 /**
  * Starts or resumes a run, and works on it in this process. An interrupt parks the run: a later call, or any server
@@ -66,7 +66,12 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     if (view === undefined) return unknownRun(local, runId);
     if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
     if (resume !== undefined)
-      print(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING, process.stderr);
+      print(
+        isFinal(view.run.status)
+          ? isOver(view.run, local)
+          : "A run continues in the workspace that it was started in; elsewhere it is only shown.\n",
+        process.stderr,
+      );
     const options: LiveOptions = {
       output: outputOf(flags),
       // Without a terminal, the run stops for a decision and can be resumed later.
@@ -115,8 +120,6 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   }
   return anyText(Buffer.concat(chunks));
 }
-
-const FOLLOWING = "A run continues in the workspace that it was started in; elsewhere it is only shown.\n";
 
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
   `Run ${run.id} has ended (${STATUS_WORDS[run.status]}). To continue its conversation:\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
@@ -337,7 +340,7 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), run.cancelReason);
   const status = run.stopReason === undefined ? STATUS_WORDS[run.status] : endedEarly(run.stopReason);
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
-  const ended = run.stopReason === undefined ? statusMark(run.status, colors) : colors.yellow("■");
+  const ended = run.stopReason === undefined ? stateMark(run.status, colors) : colors.yellow("■");
   const mark = isWaiting ? colors.yellow("◌") : ended;
   const share = cached > 0 ? ` (${Math.round((100 * cached) / inputTokens)}% from the cache)` : "";
   const figures = `${inputTokens} tokens in${share}, ${outputTokens} out${cost === undefined ? "" : ` · ${cost}`}`;
@@ -352,14 +355,7 @@ function findingLine(
   { criterion, verdict, evidence = "", missing }: ReturnType<typeof goalReport>["criteria"][number],
   colors: Colors,
 ): string {
-  const marks = {
-    open: colors.dim("○"),
-    met: colors.green("✔"),
-    not_met: colors.red("✖"),
-    impossible: colors.red("✖"),
-    uncertain: colors.yellow("?"),
-  };
-  const mark = marks[verdict ?? "open"];
+  const mark = stateMark(verdict ?? "open", colors);
   const word = verdict === "impossible" || verdict === "uncertain" ? `${verdict}: ` : "";
   const details = verdict === "met" ? [] : [evidence, missing && `Missing: ${missing}`];
   const below = details.flatMap((text) => (text ? [`\n  ${colors.dim(text)}`] : []));

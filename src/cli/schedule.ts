@@ -95,7 +95,9 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
  */
 async function asServer(args: CommandArguments): Promise<CommandArguments> {
   const { host } = args;
-  const isChoice = (name: string): boolean => CHOICE_FLAGS.includes(name) && args.flags[name] !== OFFLINE;
+  const isChoice = (name: string): boolean =>
+    ["model", ...LIMITS.map(([name]) => name), "goal", "changes"].includes(name) &&
+    args.flags[name] !== OFFLINE;
   const flags = Object.fromEntries(Object.entries(args.flags).filter(([name]) => !isChoice(name)));
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return { ...args, flags };
@@ -265,8 +267,6 @@ const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits])[] = [
   ["limits-tool-calls", "toolCalls"],
   ["limits-work-time", "workTime"],
 ];
-
-const CHOICE_FLAGS: readonly string[] = ["model", ...LIMITS.map(([name]) => name), "goal", "changes"];
 
 const CHANGES: readonly Changes[] = ["direct", "propose"];
 

@@ -178,7 +178,7 @@ async function askField(field: Field, isOnly: boolean, asker: Asker, read: Read)
   const isPlain = isOnly && field.type === "text" && field.title === undefined;
   const { suggested, required } = field;
   const taken = displayText(suggestion(field, " (Enter: ")) + ")";
-  const skips = suggested !== undefined ? taken : required ? "" : SKIPS;
+  const skips = suggested !== undefined ? taken : required ? "" : " (optional: Enter skips)";
   const title = displayName(oneLine(field.title ?? field.name, MAX.name)) + skips;
   const about = [
     ...(isPlain ? [] : ["", ...wrapped(title, style).map(colors.bold)]),
@@ -203,8 +203,6 @@ async function askField(field: Field, isOnly: boolean, asker: Asker, read: Read)
     asker.print(colors.yellow(wrapped(displayText(problem), style).join("\n")));
   }
 }
-
-const SKIPS = " (optional: Enter skips)";
 
 function optionLines(field: Field, width: number): string[] {
   if (field.type !== "choice") return [];

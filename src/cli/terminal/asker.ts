@@ -99,8 +99,6 @@ async function keyPressed(keyboard: Keyboard, prompt: string, isNew: boolean, si
   }
 }
 
-const CTRL_U = "\u0015";
-
 /** Rejects at Ctrl-C and Ctrl-D. */
 async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> {
   print(prompt);
@@ -115,7 +113,7 @@ async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> 
         for (const character of keys) {
           if (/[\r\n]/.test(character)) return resolve(line);
           if (INTERRUPTS.has(character)) return interrupted();
-          if (character === CTRL_U) line = "";
+          if (character === "\u0015") line = "";
           else if (/[\u007f\b]/.test(character)) line = line.slice(0, -1);
           else line += character;
         }

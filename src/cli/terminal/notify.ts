@@ -8,8 +8,6 @@ import { control, print } from "./printer.ts";
 const BELL = control("\u0007");
 const BEGIN = control("\u001b]");
 const END = control("\u001b\\");
-const MAX_TEXT = 120;
-
 export interface CallerOptions {
   output: Pick<NodeJS.WriteStream, "isTTY" | "write">;
   how: Config["notify"];
@@ -32,7 +30,7 @@ export class Caller {
   call(text: string): void {
     const { output, how, env } = this.#options;
     if (!output.isTTY || how === "off") return;
-    const shown = oneLine(displayName(text), MAX_TEXT);
+    const shown = oneLine(displayName(text), 120);
     print((how === "desktop" ? desktopMessage(shown, env) : "") + BELL, output);
   }
 

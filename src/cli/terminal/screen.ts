@@ -21,8 +21,6 @@ export interface Screen {
 }
 
 const HIDE_CURSOR = control("\u001b[?25l");
-const CLEAR_LINE = control("\u001b[2K");
-const SHOW_CURSOR = control("\u001b[?25h");
 /** Terminals disagree on the width of some emoji: excess text is cut, and does not move the lines below it. */
 const NO_WRAP = control("\u001b[?7l");
 const WRAP = control("\u001b[?7h");
@@ -101,7 +99,7 @@ export class LiveScreen implements Screen {
     this.#giveBackKeys();
   }
 
-  readonly #showCursor = (): void => print(SHOW_CURSOR, this.#output);
+  readonly #showCursor = (): void => print(control("\u001b[?25h"), this.#output);
 
   readonly #redraw = (): void => {
     this.#erase();
@@ -111,7 +109,7 @@ export class LiveScreen implements Screen {
   /** Line by line: tmux keeps a copy of a screen that is cleared as a whole. */
   #erase(): void {
     const back = this.#back();
-    print(`${back}${`${CLEAR_LINE}\n`.repeat(this.#rows())}${back}`, this.#output);
+    print(`${back}${`${control("\u001b[2K")}\n`.repeat(this.#rows())}${back}`, this.#output);
     this.#drawn = [];
   }
 

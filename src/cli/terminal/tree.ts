@@ -171,18 +171,10 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
   const does = state === "queued" ? `waits, number ${place} in line` : waits;
   const step = fit(does, room - displayWidth(titled));
   const gap = " ".repeat(room - displayWidth(titled) - displayWidth(step));
-  const mark: Record<State, string> = {
-    "needs you": colors.yellow("?"),
-    failed: colors.red("✖"),
-    working: spinner(style),
-    waits: colors.dim("◌"),
-    queued: colors.dim("◌"),
-    cancelled: colors.yellow("■"),
-    finished: colors.green("✔"),
-  };
+  const mark = state === "working" ? spinner(style) : stateMark(state, colors);
   const isActive = state === "working" || state === "needs you";
   const named = isActive ? titled : colors.dim(titled);
-  return `${colors.dim(branch)}${mark[state]} ${named}  ${colors.dim(step + gap + calls)}`;
+  return `${colors.dim(branch)}${mark} ${named}  ${colors.dim(step + gap + calls)}`;
 }
 
 /** True if a branch of this depth has more rows before the next shallower row. */
@@ -192,19 +184,16 @@ const goesOn = (depth: number, below: readonly Row[]): boolean =>
 function activityLine(picture: RunPicture, style: TreeStyle): string {
   const { colors, width } = style;
   const atWork = picture.queue === undefined ? spinner(style) : colors.yellow("◌");
-  const mark = picture.status === "working" ? atWork : statusMark(picture.status, colors);
+  const mark = picture.status === "working" ? atWork : stateMark(picture.status, colors);
   const text = isShownAbove(picture) ? agentCounts(picture) : clean(picture.activity);
   return `  ${mark} ${fit(text, width - 4)}`;
 }
 
-export const statusMark = (status: RunPicture["status"], colors: Colors): string =>
-  ({
-    working: colors.cyan("▸"),
-    input_required: colors.yellow("?"),
-    completed: colors.green("✔"),
-    failed: colors.red("✖"),
-    cancelled: colors.yellow("■"),
-  })[status];
+/** Returns the coloured sign of a run, an agent or a criterion. */
+export function stateMark(state: keyof typeof words.marks, colors: Colors): string {
+  const { sign, color } = words.marks[state];
+  return colors[color as "cyan" | "yellow" | "green" | "red" | "dim"](sign); // the table has only these
+}
 
 /** Such as `8 of 12 agents at work, 4 waiting`. */
 function agentCounts({ agents }: RunPicture): string {

@@ -15,6 +15,7 @@ import { MAX_REPLAYED, Session } from "./session.ts";
 import { messageOf } from "./updates.ts";
 import type { AnyMessage } from "@agentclientprotocol/sdk";
 import { isRecord } from "../../core/unknown.ts";
+import words from "./words.json" with { type: "json" };
 
 /** Sessions in one answer. */
 const LISTED = 50;
@@ -81,12 +82,7 @@ class EditorServer {
         return {
           protocolVersion: acp.PROTOCOL_VERSION,
           agentInfo: { name: "deepagent-mcp", title: "Deep Agent", version: this.#deps.version },
-          agentCapabilities: {
-            loadSession: true,
-            promptCapabilities: { embeddedContext: true, image: false, audio: false },
-            mcpCapabilities: { http: true, sse: false },
-            sessionCapabilities: { list: {} },
-          },
+          agentCapabilities: words.abilities,
           authMethods: [],
         };
       })

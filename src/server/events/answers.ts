@@ -95,8 +95,6 @@ export function answersTo(
 /** Streams of a process, and those of one principal among them. */
 const [MOST_STREAMS, MOST_OF_PRINCIPAL] = [200, 50];
 const LOOK_MS = 1000;
-const HEARTBEAT_MS = 15_000;
-
 interface Streamed extends Wanted, Start, Omit<Asking, "now"> {
   pageOf: (runId: string) => string | undefined;
 }
@@ -127,7 +125,7 @@ function eventStreams(clock: Clock): (streamed: Streamed) => Promise<object> {
         for (const one of page.news)
           await tell("event", { ...newsOccurrence(one, pageOf(one.runId)), cursor });
         quietMs = page.news.length > 0 ? 0 : quietMs + LOOK_MS;
-        if (quietMs >= HEARTBEAT_MS) {
+        if (quietMs >= 15_000) {
           await tell("heartbeat", { cursor });
           quietMs = 0;
         }

@@ -155,7 +155,7 @@ const textShape = (texts: Readonly<Record<string, string>>): z.ZodRawShape =>
   Object.fromEntries(
     Object.entries(texts).map(([name, description]) => {
       const text = z.string().describe(description);
-      return name.endsWith("?") ? [name.slice(0, -1), text.optional()] : [name, text];
+      return [name.replace("?", ""), name.endsWith("?") ? text.optional() : text] as const;
     }),
   );
 

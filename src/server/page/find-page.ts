@@ -9,9 +9,7 @@ import { parsedJson, defined } from "../../core/unknown.ts";
 const FILE = "page.json";
 /** Addresses of the page: of the newest server, then of earlier ones that may still run. */
 const Note = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
-const MAX_NOTED = 10;
 const Answer = z.object({ link: z.url(), proof: z.string() });
-const PATIENCE_MS = 2000;
 /** Lifetime of a request for a link, in milliseconds. */
 const FRESH_MS = 60_000;
 
@@ -26,7 +24,7 @@ export async function notePage(dataDir: string, address: string): Promise<() => 
 async function writeNote(dataDir: string, [address, ...earlier]: readonly string[]): Promise<void> {
   const file = join(dataDir, FILE);
   if (address === undefined) return rm(file, { force: true });
-  const note = { address, earlier: earlier.slice(0, MAX_NOTED - 1) };
+  const note = { address, earlier: earlier.slice(0, 10 - 1) };
   return writeFile(file, JSON.stringify(note), { mode: 0o600 });
 }
 
@@ -116,7 +114,7 @@ async function askFor(url: URL, key: Uint8Array, now: number, first?: string): P
     headers: { origin: url.origin, authorization: `Proof ${asked}` },
     body: new URLSearchParams(defined({ first })),
     redirect: "error",
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(2000),
   });
   if (!response.ok) return undefined;
   const { link, proof } = Answer.parse(await response.json());

@@ -10,8 +10,6 @@ import type { Picture } from "./screen-context.ts";
 
 /** Changes within this time become one update. */
 const GATHER_MS = 250;
-const KEEP_ALIVE_MS = 15_000;
-
 export interface LiveScreen {
   /** Reads the screen; `undefined` when the session or the run has gone. */
   read: () => Promise<Picture | undefined>;
@@ -64,7 +62,7 @@ export async function sendLive(
   response.flushHeaders();
   const keepAlive = setInterval(() => {
     if (!response.writableNeedDrain) response.write(": alive\n\n");
-  }, KEEP_ALIVE_MS);
+  }, 15_000);
   // Cuts off a browser that reads nothing, to make room for others; it reconnects by itself.
   whenStalled(response, () => response.destroy());
   try {

@@ -45,6 +45,8 @@ import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
 import { callScreen } from "./whole-call.ts";
 import { parsedUrl } from "../../core/unknown.ts";
+import notices from "./notices.json" with { type: "json" };
+import type { Html } from "../views/html.ts";
 
 export interface PagesOptions extends ScreenFacts {
   runs: () => Promise<RunsByHolder>;
@@ -93,14 +95,7 @@ export class Pages {
       const reference = randomUUID();
       this.#options.logger.error("page.failed", { reference, error });
       if (response.headersSent) response.end();
-      else if (error instanceof StorageError)
-        reply.html(
-          503,
-          renderNotice(
-            "The server cannot reach its storage now",
-            "Nothing was changed. Try again in a moment.",
-          ),
-        );
+      else if (error instanceof StorageError) reply.html(503, fixedNotice("noStorage"));
       else reply.html(500, renderNotice("Something went wrong", `Look for ${reference} in the log.`));
     }
   }
@@ -128,8 +123,7 @@ export class Pages {
     if (!found.ok) return reply.html(found.status, found.page, found.headers);
     const wait = this.#options.take?.(whoseShare(found.session)) ?? 0;
     if (wait > 0) {
-      const page = renderNotice("Too many requests", "Wait for a moment, then reload the page.");
-      return reply.html(429, page, { "retry-after": String(wait) });
+      return reply.html(429, fixedNotice("tooMany"), { "retry-after": String(wait) });
     }
     const asked: Asked = { url, session: found.session, runId, action };
     if (request.method === "POST") return this.#post(reply, asked);
@@ -279,26 +273,21 @@ export class Pages {
     const found = workOf(url.pathname, runId === undefined ? undefined : action);
     if (found === undefined) return reply.html(405, signIn.nothing);
     const form = await readForm(reply.request);
-    if (form === undefined)
-      return reply.html(
-        400,
-        renderNotice("The form could not be read", "Go back, reload the page and try again."),
-      );
+    if (form === undefined) return reply.html(400, fixedNotice("noForm"));
     if (!may(session, found.scope)) {
       logger.warn("page.refused", { path: runId === undefined ? url.pathname : action });
-      return reply.html(
-        403,
-        renderNotice(
-          "This page may not do that",
-          "Nothing was changed. Go back to the page, which says where decisions are made.",
-        ),
-      );
+      return reply.html(403, fixedNotice("noRight"));
     }
     const context = await this.#context(session);
     const show: SentForm["show"] = (...shown) => this.#show(reply, ...shown);
     const now = this.#options.clock();
     return found.work({ context, runId: runId ?? "", form, reply, now, show });
   }
+}
+
+function fixedNotice(name: keyof typeof notices): Html {
+  const { title, text } = notices[name];
+  return renderNotice(title, text);
 }
 
 const PARTS: ReadonlyMap<string, PartScreen> = new Map([

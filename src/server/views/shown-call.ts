@@ -13,8 +13,6 @@ import {
 } from "../../core/text.ts";
 import type { CallRequest } from "../../tools/request.ts";
 
-const MAX_SUMMARY = 400;
-
 export interface ShownCall {
   /** One line: what would happen. */
   summary: string;
@@ -31,7 +29,7 @@ export function shownCall({ preview }: Pick<CallRequest, "preview">, limit: numb
   const whole = isDiff ? displayDiff(preview.detail) : displayMarked(preview.detail);
   const detail = (isDiff ? cutDiff : cutMiddle)(whole, limit);
   return {
-    summary: oneLine(displayName(beginningOf(preview.summary)), MAX_SUMMARY),
+    summary: oneLine(displayName(beginningOf(preview.summary)), 400),
     destination: preview.destination === undefined ? [] : [`${TO}${displayName(preview.destination)}`],
     detail,
     isWhole: preview.isPart !== true && detail === whole && !LEFT_OUT.test(whole),

@@ -30,9 +30,11 @@ export const unmarked = (typed: string): string =>
 const toHex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, "0");
 
 const visibleJson = (value: unknown): string =>
-  JSON.stringify(value, null, 2).replace(HIDDEN, (character) => `\\u${toHex(character)}`);
+  JSON.stringify(value, null, 2).replace(
+    /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+    (character) => `\\u${toHex(character)}`,
+  );
 
-const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 /** Characters that a browser does not show or return unchanged. */
 const UNSHOWN =
   // oxlint-disable-next-line no-control-regex -- it looks for control characters

@@ -151,14 +151,9 @@ function row({ path: begin }: FileInfo, tree: FileTree): Html {
       title="${name}"
       ${current(path === tree.path)}
       >${icon(path.startsWith(MEMORIES) ? "mind" : "file")}<span class="cut">${name}</span
-      >${mark && renderMark(mark)}</a
+      >${mark && html`<span class="m ${MARKS[mark]}"><span class="hide">, ${MARKS[mark]}</span><span aria-hidden="true">${mark}</span></span>`}</a
     >
   </li>`;
 }
 
 const MARKS: Readonly<Record<Mark, string>> = { M: "modified", A: "added", D: "deleted" };
-
-const renderMark = (mark: Mark): Html =>
-  html`<span class="m ${MARKS[mark]}"
-    ><span class="hide">, ${MARKS[mark]}</span><span aria-hidden="true">${mark}</span></span
-  >`;

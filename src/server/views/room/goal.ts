@@ -42,13 +42,18 @@ export function goalSection({ run, goal }: RunView): Html | undefined {
 
 const criteria = (goal: GoalView): Html =>
   html`<ul class="goal">
-    ${goal.judged?.verdicts.map(found) ?? goal.criteria.map(open)}
+    ${
+      goal.judged?.verdicts.map(found) ??
+      goal.criteria.map(
+        (criterion) =>
+          html`<li>
+            ${icon("todo", "faint")}<span
+              ><span class="hide">Not judged: </span>${oneLine(criterion, MAX)}</span
+            >
+          </li>`,
+      )
+    }
   </ul>`;
-
-const open = (criterion: string): Html =>
-  html`<li>
-    ${icon("todo", "faint")}<span><span class="hide">Not judged: </span>${oneLine(criterion, MAX)}</span>
-  </li>`;
 
 const found = ({ criterion, verdict, evidence, missing }: CriterionFinding): Html =>
   html`<li>

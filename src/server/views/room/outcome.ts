@@ -16,36 +16,25 @@ const QUOTED = " The provider said: ";
 
 /** Renders the end of a run, with a note if its answer is early. Returns undefined if it has a full answer. */
 export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
-  const { run } = view;
-  if (run.failure !== undefined) return failed(view, run.failure, viewer);
-  if (run.status === "cancelled") return cancelled(view, viewer);
-  if (run.stopReason === undefined) return undefined;
-  return html`<p class="notice amber">
-    The run ${endedEarly(run.stopReason)}. This is the work done until then.
-  </p>`;
-}
-
-function failed(view: RunView, { reason, message }: NonNullable<RunView["run"]["failure"]>, viewer: Viewer) {
-  const [advice = "", ...quoted] = message.split(QUOTED);
-  const { answer = "" } = view.run;
-  return html`<section class="banner" role="alert">
-    ${icon("fail")}
-    <h2>${CAUSES[reason]}</h2>
-    <p>${oneLine(advice, MAX.text)}</p>
-    ${kept(view)} ${mayRun(viewer) && actions(view, "Try again", "Continue with a message")}
+  const { status, failure, stopReason, cancelReason = "", endedAt, answer = "" } = view.run;
+  if (failure === undefined && status !== "cancelled")
+    return stopReason === undefined
+      ? undefined
+      : html`<p class="notice amber">
+          The run ${endedEarly(stopReason)}. This is the work done until then.
+        </p>`;
+  const [advice = "", ...quoted] = failure?.message.split(QUOTED) ?? [];
+  const reason = oneLine(cancelReason, MAX.text);
+  const at = endedAt !== undefined && html` at ${timeOf(endedAt)}`;
+  const [again, more] = failure
+    ? ["Try again", "Continue with a message"]
+    : ["Start again", "Continue from here"];
+  return html`<section class="banner${failure === undefined ? " calm" : ""}" ${failure && html`role="alert"`}>
+    ${icon(failure ? "fail" : "stop")}
+    <h2>${failure ? CAUSES[failure.reason] : html`The run was cancelled${at}`}</h2>
+    <p>${failure ? oneLine(advice, MAX.text) : `${reason && `“${reason}”. `}Nothing runs any more.`}</p>
+    ${kept(view)} ${mayRun(viewer) && actions(view, again, more)}
     ${quoted.length > 0 && said("What the provider said", quoted.join(QUOTED))}
-    ${answer && said("The agent’s last message, unfinished", answer)}
-  </section>`;
-}
-
-function cancelled(view: RunView, viewer: Viewer): Html {
-  const { cancelReason = "", endedAt, answer = "" } = view.run;
-  const words = oneLine(cancelReason, MAX.text);
-  return html`<section class="banner calm">
-    ${icon("stop")}
-    <h2>The run was cancelled${endedAt !== undefined && html` at ${timeOf(endedAt)}`}</h2>
-    <p>${words && `“${words}”. `}Nothing runs any more.</p>
-    ${kept(view)} ${mayRun(viewer) && actions(view, "Start again", "Continue from here")}
     ${answer && said("The agent’s last message, unfinished", answer)}
   </section>`;
 }
@@ -68,7 +57,7 @@ function kept(view: RunView): Html {
   return html`<p class="kept"><strong>What is kept:</strong> ${facts.join(", ")}.</p>`;
 }
 
-const actions = ({ run }: RunView, again: string, more: string): Html =>
+const actions = ({ run }: RunView, again = "", more = ""): Html =>
   html`<div class="actions">
     <form method="post" action="${runPath(run.id)}/again">
       <button class="btn ink">${icon("again")}${again}</button>

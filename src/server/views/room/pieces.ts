@@ -10,7 +10,7 @@ export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
     ? html`<div class="wrap ${look}">${content}</div>`
     : html`<main id="main" class="wrap ${look}">${content}</main>`;
 
-/** Shown in place of entries that there are none of. */
+/** Replaces a list without entries. */
 export const emptyPanel = (sign: IconName, { title, text }: { title: string; text: Html | string }): Html =>
   html`<div class="panel empty">
     ${icon(sign)}

@@ -76,7 +76,12 @@ export function renderProposal(
   about: Omit<Place, "screen" | "change">,
 ): RenderedProposal | undefined {
   const { change, run } = screen;
-  if (change === "unread") return { content: UNREAD };
+  if (change === "unread")
+    return {
+      content: html`<p class="notice amber" role="alert">
+        ${icon("ask", "amber")}The proposed change cannot be read now. Reload the page in a moment.
+      </p>`,
+    };
   if (change === undefined)
     return isFinal(run.status) && (run.unapplied ?? 0) > 0
       ? { content: emptyPanel("diff", words.empty.proposal) }
@@ -84,10 +89,6 @@ export function renderProposal(
   const place = { ...about, screen, change };
   return { lists: lists(place), content: content(place) };
 }
-
-const UNREAD = html`<p class="notice amber" role="alert">
-  ${icon("ask", "amber")}The proposed change cannot be read now. Reload the page in a moment.
-</p>`;
 
 function lists(place: Place): Html {
   const { files, more, reviews } = place.change;
@@ -216,8 +217,13 @@ function intro(place: Place): Html {
     screen.folder === undefined
       ? "the folder"
       : html`<code>${displayName(oneLine(screen.folder, MAX.name))}</code>`;
-  const note = question?.note;
-  return html`${note !== undefined && failure(note)}
+  const why = question?.note === undefined ? "" : oneLine(displayText(question.note), 600);
+  const failure =
+    why !== "" &&
+    html`<p class="notice amber intro" role="status">
+      ${icon("ask", "amber")}<span><b>Nothing was applied:</b> ${why}. Look at the change again.</span>
+    </p>`;
+  return html`${failure}
     <div class="notice intro">
       ${icon("folder", "faint")}<span
         >${isUntouched ? "Nothing in the folder has changed yet." : "Nothing of this is in the folder yet."}
@@ -232,13 +238,6 @@ function intro(place: Place): Html {
       ${diffLooks(viewer.session)}
     </div>`;
 }
-
-const failure = (note: string): Html =>
-  html`<p class="notice amber intro" role="status">
-    ${icon("ask", "amber")}<span
-      ><b>Nothing was applied:</b> ${oneLine(displayText(note), 600)}. Look at the change again.</span
-    >
-  </p>`;
 
 /** Explains why nothing can be decided now. */
 function standing(place: Place): Html | string | undefined {

@@ -130,7 +130,15 @@ const fieldLabel = ({ name, title }: Field): string => displayName(oneLine(title
 function answerForm(asked: OpenQuestion, look: RequestLook): Html {
   const { complaint, now } = look;
   const isUrl = asked.kind === "elicitation" && asked.mode === "url";
-  const fields = html`${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning(asked)}
+  const warning =
+    asked.kind === "elicitation" &&
+    !isUrl &&
+    html`<p class="due">
+      ${icon("eye")}<span
+        >These words and fields are the server’s. Enter no password or key here: it reads what you send.</span
+      >
+    </p>`;
+  const fields = html`${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning}
     <div class="ask-foot">
       <div class="decide two">
         ${isUrl ? openButtons(asked.url) : html`<button class="btn ink" name="act" value="answer">${asked.kind === "elicitation" ? html`Send to ${serverName(asked)}` : "Send answer"}</button>`}
@@ -139,15 +147,6 @@ function answerForm(asked: OpenQuestion, look: RequestLook): Html {
     </div>`;
   return requestForm(asked, look, "answer", fields);
 }
-
-const warning = (question: Question): Html | false =>
-  question.kind === "elicitation" &&
-  question.mode === "form" &&
-  html`<p class="due">
-    ${icon("eye")}<span
-      >These words and fields are the server’s. Enter no password or key here: it reads what you send.</span
-    >
-  </p>`;
 
 function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
   const fields = fieldsOf(asked);

@@ -114,13 +114,6 @@ const CHANNELS: Readonly<Record<string, string>> = words.channels;
 
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 
-const decisionText = ({ status, decidedBy }: RunRequest, state: State): string =>
-  decidedBy === undefined || status === "withdrawn" || state === EXPIRED
-    ? state.word
-    : decidedBy.startsWith(BY_RULE)
-      ? capital(byRuleText(decidedBy))
-      : `${state.word} ${describeChannel(decidedBy)}`;
-
 export const describeChannel = (by: string): string =>
   CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
@@ -135,11 +128,18 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
     const own = isQuestion(asked) && asked.decidedBy === DEADLINE ? EXPIRED : DECISIONS[asked.status];
     const state: State = again === "" ? own : { ...own, icon: "again", tone: "amber" };
     const answer = isQuestion(asked) && asked.answer && answerText(asked.answer);
+    const { decidedBy } = asked;
+    const hasWord = decidedBy === undefined || asked.status === "withdrawn" || state.word === EXPIRED.word;
+    const by =
+      !hasWord &&
+      (decidedBy.startsWith(BY_RULE)
+        ? capital(byRuleText(decidedBy))
+        : `${state.word} ${describeChannel(decidedBy)}`);
     const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;
     return html`<li>
       <span class="past"
         >${icon(state.icon, state.tone)}${headline(asked)}<small class="anywhere"
-          >${decisionText(asked, state)}${at}${answer && `: ${oneLine(displayText(answer), MAX.answer)}`}${again}</small
+          >${by || state.word}${at}${answer && `: ${oneLine(displayText(answer), MAX.answer)}`}${again}</small
         ></span
       >
     </li>`;

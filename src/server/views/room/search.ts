@@ -188,17 +188,17 @@ function renderHits({ query, found, now }: SearchScreen, kind: Kind): Html[] {
         end: key && html`<kbd>${key}</kbd>`,
       })),
   };
-  return hits[kind]().map((hit) => render(hit, query));
+  return hits[kind]().map(
+    ({ id, address, icon: sign, tone = "faint", word, name, end, line }) =>
+      html`<a class="hit" id="hit-${id}" role="option" aria-selected="false" href="${address}"
+        >${icon(sign, tone)}${word !== undefined && html`<span class="hide">${word}: </span>`}<span
+          class="cut"
+          title="${name}"
+          >${marked(name, query)}</span
+        >${end && html`<span class="end">${end}</span>`}${line && html`<small class="cut">${line}</small>`}</a
+      >`,
+  );
 }
-
-const render = ({ id, address, icon: sign, tone, word, name, end, line }: Hit, query: string): Html =>
-  html`<a class="hit" id="hit-${id}" role="option" aria-selected="false" href="${address}"
-    >${icon(sign, tone ?? "faint")}${word !== undefined && html`<span class="hide">${word}: </span>`}<span
-      class="cut"
-      title="${name}"
-      >${marked(name, query)}</span
-    >${end && html`<span class="end">${end}</span>`}${line && html`<small class="cut">${line}</small>`}</a
-  >`;
 
 export const has = (text: string, query: string): boolean => text.toLowerCase().includes(query.toLowerCase());
 

@@ -63,7 +63,6 @@ export function renderWork(screen: WorkScreen): Html {
   return mainOf(viewer, "work", content);
 }
 
-const TO_DO = { name: "next", icon: "todo", tone: "faint", word: "To do" } as const;
 const PLAN: Readonly<Record<string, { name: string; icon: IconName; tone: Tone; word: string }>> = {
   completed: { name: "done", icon: "done", tone: "green", word: "Done" },
   in_progress: { name: "now", icon: "now", tone: "blue", word: "In progress" },
@@ -72,7 +71,7 @@ const PLAN: Readonly<Record<string, { name: string; icon: IconName; tone: Tone; 
 function plan({ run }: RunView): Html {
   const done = run.todos.filter(({ status }) => status === "completed").length;
   const items = run.todos.slice(0, MAX.todos).map(({ content, status }) => {
-    const look = PLAN[status] ?? TO_DO;
+    const look = PLAN[status] ?? ({ name: "next", icon: "todo", tone: "faint", word: "To do" } as const);
     return html`<li class="${look.name}">
       ${icon(look.icon, look.tone)}<span
         ><span class="hide">${look.word}: </span>${oneLine(content, MAX.line)}</span
