@@ -290,7 +290,7 @@ export class LocalShellBackend extends ShellBackend {
     const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
     const own = Object.entries(options).filter(([name]) => Object.hasOwn(FILESYSTEM_OPTIONS, name));
-    super(Object.fromEntries(own) as FilesystemOptions, {
+    super(Object.fromEntries(own), {
       ...options,
       name: "local",
       isolation: "none",

@@ -12,7 +12,7 @@ test("Steps that change no file keep nothing of the calls that ended", async () 
   const files = {};
   const states: WeakRef<object>[] = [];
   for (let step = 0; step < 50; step += 1) {
-    const state = { messages: new Array<number>(step).fill(step) };
+    const state = { messages: Array.from({ length: step }, () => step) };
     states.push(new WeakRef(state));
     const call = { callId: `c${step}`, parallel: 2, signal: undefined };
     await context.run(state, () => asSibling(files, call, nextTurn));
