@@ -49,15 +49,18 @@ export function unwrap(
       if (wrapper.appends) words = words.map((word) => ({ ...word, value: "echo" }));
       break;
     }
-    const { options, operand, assigns, appends } = wrapper;
+    const { options, operand, appends } = wrapper;
     const before = `^(?:(?:${(options || "(?!)").replaceAll(" ", "\\0")})\\0)*(?:--\\0)?${operand && `(?:${operand})\\0`}`;
     // A word that is computed matches no pattern.
     const values = words.slice(1).map(({ value = "\0" }) => `${value}\0`);
     const [used] =
       new RegExp(before).exec(values.join("")) ?? refuseLine(`it uses ${name} in an unusual way`);
     let at = used.split("\0").length;
-    for (let found; assigns && (found = /^([A-Za-z_]\w*)=([^]*)$/.exec(words[at]?.value ?? "")); at++)
-      assignments.push({ name: found[1] ?? "", value: found[2] });
+    for (; wrapper.assigns; at++) {
+      const [, variable, value] = /^([A-Za-z_]\w*)=([^]*)$/.exec(words[at]?.value ?? "") ?? [];
+      if (variable === undefined) break;
+      assignments.push({ name: variable, value });
+    }
     if (words[at]?.value?.startsWith("-")) refuseLine(`it uses ${name} with ${words[at]?.value}`);
     if (at >= words.length) refuseLine(`${name} in it has no command of its own`);
     const replaced = appends ? /^(?:[^]*\0)?-I\0?([^\0]+)/.exec(used)?.[1] : undefined;

@@ -51,7 +51,7 @@ function candidateRules({ words, assignments, isOpen }: ShellCommand): string[] 
   const assigned = assignments.filter(({ name }) => !isListed("harmlessAssignments", name));
   const write = (length: number): string =>
     [...assigned.map(({ name, value = "" }) => `${name}=${value}`), ...literal.slice(0, length)]
-      .map((word) => (/^[\w@%+=:,./^[\]-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+      .map((word) => (/^[\w@%+=:,./^-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
       .join(" ");
   const wide = lengths.filter((length) => length > 0 && !isExact).map((length) => `${write(length)} *`);
   return [...new Set([...(isWhole ? [write(literal.length)] : []), ...wide])];
@@ -62,10 +62,9 @@ function describeRule(text: string, command: ShellCommand): ShellProposal["rules
   const rule = parseShellRule(text);
   if ("problem" in rule || !ruleCovers(rule, command)) return undefined;
   const start = rule.isWide ? text.slice(0, -2) : text;
-  const others = rule.isWide ? [` a`, ` --help`] : [];
-  const [first = start, second = `CI=1 ${start}`, third = `${start} 2>&1`] = EXAMPLES.get(
-    rule.isWide ? start : "",
-  ) ?? [start, ...others.map((other) => start + other)];
+  const [first = start, second = `CI=1 ${start}`, third = `${start} 2>&1`] = rule.isWide
+    ? (EXAMPLES.get(start) ?? [start, `${start} a`, `${start} --help`])
+    : [];
   const scope = rule.isWide
     ? `Allow every command that starts with ${start}, except with options that start other programs or write elsewhere.`
     : `Allow exactly ${text}.`;

@@ -43,7 +43,7 @@ export function readCommandLine(source: string, dialect: ShellDialect): ShellRea
   try {
     if (source.length > MOST_CHARACTERS) refuseLine(`it is longer than ${MOST_CHARACTERS} characters`);
     if (!source.isWellFormed()) refuseLine("it is not valid Unicode");
-    if (/[\0-\x08\x0b-\x1f\x7f]/.test(source)) refuseLine("it has control characters");
+    if (/[^\P{Cc}\t\n]/u.test(source)) refuseLine("it has control characters");
     // Shells join such lines before they look for words, and parsers may not. Quotes make no difference.
     if (/(?:^|[^ \t])\\\n/.test(source)) refuseLine("it joins two lines with a backslash within a word");
     const unbash = loadRequired("unbash") as Reader["unbash"]; // its own types

@@ -2,9 +2,9 @@
  * Rules for shell commands: `npm run test` is exactly these words, `npm run test *` is these words and then any, `*` is
  * any command. Words are compared, never texts.
  */
-import { isListed, WRAPPERS, type ShellCommand } from "./command.ts";
+import { isListed, WRAPPERS } from "./command.ts";
 import { findUnnamed, needsApproval } from "./options.ts";
-import { readCommandLine } from "./read.ts";
+import { readCommandLine, type ShellCommand } from "./read.ts";
 
 /** Its words and assignments are literal. It has none for `*`. */
 export interface ShellRule extends Pick<ShellCommand, "words" | "assignments"> {

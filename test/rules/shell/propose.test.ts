@@ -60,6 +60,7 @@ test.for<[string, string[]]>([
   ["./gradlew test", ["./gradlew test"]],
   ["npm test > test.log 2>&1", []],
   ["bash -c 'npm test'", ["bash -c 'npm test'"]],
+  ["cat 'a[1].ts' 'b c' it\\'s", ["cat 'a[1].ts' 'b c' 'it'\\''s' < cat *"]],
   // What comes from standard input is code.
   ["cat a.py | python3", ["cat a.py < cat *", ""]],
   ["echo ls | bash -s", [""]],

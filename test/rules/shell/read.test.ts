@@ -390,3 +390,11 @@ test("lines of real scripts that bash refuses are refused", () => {
   // If bash refuses them together, it is asked for each.
   expect(isRefused(read) ? read.filter((line) => isRefused([line])) : []).toEqual([]);
 });
+
+test("the parser is loaded by the first line, not with the program", () => {
+  const folder = join(import.meta.dirname, "../../../src/rules/shell");
+  const imports = readdirSync(folder)
+    .filter((name) => name.endsWith(".ts"))
+    .flatMap((name) => readFileSync(join(folder, name), "utf8").match(/^import .*"unbash";$/gm) ?? []);
+  expect(imports).toEqual([expect.stringMatching(/^import type /)]);
+});

@@ -24,7 +24,7 @@ const stop = (): never => {
 export function readStrictly(source: string): ShellCommand[] | undefined {
   try {
     if (!source.isWellFormed() || /(?:^|[^ \t])\\\n/.test(source)) stop();
-    if (/[\0-\x08\x0b-\x1f\x7f]/.test(source)) stop();
+    if (/[^\P{Cc}\t\n]/u.test(source)) stop();
     return readCommands(source);
   } catch {
     return undefined;
