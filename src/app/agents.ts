@@ -116,7 +116,6 @@ export async function openAgents(
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...named, interruptOn, skipped: [...skipped, ...(own.notice ? [own.notice] : [])] };
     const { instructing, ...foreign } = await withForeignTools(config, tools, web?.tools, logger, parts);
-    const places = { mounted: executor, served: served.paths, ignored, instructing };
     return buildAgent({
       ...foreign,
       middleware: [...foreign.middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
@@ -126,8 +125,8 @@ export async function openAgents(
       backend: tree.withThread(owner, executor, ignored),
       ...(await instructionsFor(config, owner, env["HOME"], ignored)),
       ...configured(withLimits(config, owner.limits)),
-      ...defined({ callRules: callRules(config, owner, places), web: web?.options }),
-      ...goalParams(owner, config, lent),
+      callRules: callRules(config, owner, { mounted: executor, served: served.paths, ignored, instructing }),
+      ...defined({ web: web?.options, goal: goalParams(owner, config, lent) }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -161,11 +160,9 @@ function backgroundLayers(
 
 const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
   goal && {
-    goal: {
-      criteria: goal,
-      rounds: limits.goalRounds,
-      ...(judgeModel === undefined ? {} : { model: () => models.get(judgeModel) }),
-    },
+    criteria: goal,
+    rounds: limits.goalRounds,
+    ...(judgeModel === undefined ? {} : { model: () => models.get(judgeModel) }),
   };
 
 /** The parameters of an agent that the configuration states. */

@@ -144,13 +144,11 @@ function assemble(
   checkFileTools(filesystem);
   checkLimits(limits);
   const tools = collectTools(middleware, params);
-  const stated = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
-  const builtIn = builtInChannels(role.nested, role.goal !== undefined);
   const channels: Record<string, BaseChannel> = Object.assign(
     {},
     ...middleware.map(layerChannels),
-    ...stated,
-    builtIn,
+    ...(params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : []),
+    builtInChannels(role.nested, role.goal !== undefined),
   );
   const definition: AgentDefinition = {
     name: params.name ?? "deepagent",

@@ -180,7 +180,7 @@ export interface DeepAgentParams<
   /** Tools that need a person's approval. */
   interruptOn?: InterruptOn;
   /** Rules that refuse calls, or let people allow them for later. Subagents have them too. Default: none. */
-  callRules?: CallRules;
+  callRules?: CallRules | undefined;
   /** State channels of your own: a LangGraph state schema, zod object or annotation. */
   stateSchema?: Schema;
   /** A value that each run gets besides its input; tools, middleware and backend factories read it. */
