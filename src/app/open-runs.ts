@@ -21,6 +21,7 @@ import { type RunSettings, environmentOf, hasOtherFolder } from "./settings.ts";
 import { folderProblem } from "../config/paths.ts";
 import { PROGRAM } from "../config/program.ts";
 import { promptFileProblem } from "./instructions.ts";
+import { ruleProblem } from "../rules/rule.ts";
 import { otherModelProblem } from "./models.ts";
 
 /**
@@ -184,7 +185,7 @@ async function startRefusal(settings: RunSettings, choice: ModelChoice): Promise
     const remedy = key === undefined ? {} : { remedy: `${PROGRAM} keys set ${key}` };
     return { code: "model_not_configured", message, ...remedy };
   }
-  const problem = await promptFileProblem(settings.config);
+  const problem = (await promptFileProblem(settings.config)) ?? ruleProblem(settings.config.rules);
   return problem === undefined
     ? undefined
     : { code: "configuration_invalid", message: `No run was started. ${problem}` };

@@ -4,7 +4,6 @@ import { isAbsolute } from "node:path";
 import { _default as withDefault, optional, z } from "zod";
 import { modelEntry } from "../agent/models/profiles/schema.ts";
 import { isRecord } from "../core/unknown.ts";
-import { parseRule } from "../rules/rule.ts";
 import { SCOPES } from "../runs/run.ts";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
@@ -112,18 +111,6 @@ const readBy = (read: (entry: string) => unknown) =>
     const found = read(entry);
     if (typeof found === "string") context.addIssue({ code: "custom", message: found });
   });
-
-/** Rules about calls; `isAllow`: those that allow them. */
-export const listOfRules = (isAllow = false) =>
-  z
-    .array(
-      readBy((text) => {
-        const read = parseRule(text);
-        if ("problem" in read) return read.problem;
-        return (isAllow && read.shell?.neverAllows) || read;
-      }),
-    )
-    .default([]);
 
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = fields("http", {

@@ -1,7 +1,7 @@
 /** Reads approval rules, such as `Bash(npm run test *)`, and compares calls with them. */
 import { type Glob, compileGlob } from "../backends/glob.ts";
 import { NewestOf } from "../core/newest-of.ts";
-import { oneLine } from "../core/text.ts";
+import { oneLine, trimEndOf } from "../core/text.ts";
 import type { RuledCall } from "./call.ts";
 import names from "./names.json" with { type: "json" };
 import { type ShellReading, readCommandLine } from "./shell/read.ts";
@@ -53,7 +53,7 @@ export function parseRule(given: string): Read {
 }
 
 const unreadable = (text: string, why: string): { problem: string } => ({
-  problem: `The rule ${JSON.stringify(oneLine(text, 100))} cannot be used: ${why}.`,
+  problem: `The rule ${JSON.stringify(oneLine(text, 100))} cannot be used: ${trimEndOf(why, ".")}.`,
 });
 
 function commandRule(text: string, spec = "*"): Read {
@@ -103,6 +103,20 @@ function serverToolRule(text: string, name: string): Read {
   const covers = (call: RuledCall): boolean =>
     call.kind === "server_tool" && (call.name === name || call.name.startsWith(`${name}__`));
   return { text, covers, touches: covers };
+}
+
+/** The first rule of a configuration that cannot be used, with its setting and the reason. */
+export function ruleProblem(
+  rules: Readonly<Record<"allow" | "ask" | "deny", readonly string[]>>,
+): string | undefined {
+  for (const kind of ["allow", "ask", "deny"] as const)
+    for (const text of rules[kind]) {
+      const read = parseRule(text);
+      const useless = kind === "allow" && "text" in read ? read.shell?.neverAllows : undefined;
+      const { problem } = useless === undefined ? { problem: undefined, ...read } : unreadable(text, useless);
+      if (problem !== undefined) return `rules.${kind}: ${problem}`;
+    }
+  return undefined;
 }
 
 /** The rules that can be read; others count for nothing. */

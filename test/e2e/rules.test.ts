@@ -283,3 +283,14 @@ test("the operator may let rules count after untrusted texts", async () => {
   );
   expect((await drive(runs, "first")).asked).toEqual([]);
 });
+
+test.each([
+  ["RULES_ALLOW", "Bash(eval *)", "rules.allow"],
+  ["RULES_DENY", "Bash(rm $x)", "rules.deny"],
+  ["RULES_ASK", "Everything", "rules.ask"],
+])("no run starts with a rule in %s that cannot be used", async (setting, rule, name) => {
+  const { runs } = await openRuns({}, { env: { [`DEEPAGENT_${setting}`]: rule } });
+  const started = await runs.control.start({ task: "x" });
+  expect(started).toMatchObject({ ok: false, code: "configuration_invalid" });
+  expect(started.ok ? "" : started.message).toContain(name);
+});

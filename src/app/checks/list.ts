@@ -12,7 +12,14 @@ import {
   checkPrices,
 } from "./models.ts";
 import { checkChannels, checkDelivered } from "./news.ts";
-import { checkMounts, checkPromptFile, checkReadOnly, checkStorage, checkWorkspace } from "./places.ts";
+import {
+  checkMounts,
+  checkPromptFile,
+  checkReadOnly,
+  checkRules,
+  checkStorage,
+  checkWorkspace,
+} from "./places.ts";
 import { checkTools } from "./servers.ts";
 import { checkSearchAnswers, checkSearchKey } from "./web.ts";
 
@@ -30,6 +37,7 @@ const CHECKS: ReadonlyArray<readonly [Kind, (facts: Facts) => Check | Check[] | 
   ["start", checkPrices],
   ["network", checkAnswers],
   ["start", ({ config }) => checkPromptFile(config)],
+  ["start", ({ config }) => checkRules(config)],
   ["machine", ({ config }) => checkCommands(config)],
   ["start", ({ config }) => checkReadOnly(config)],
   ["machine", checkSearchKey],

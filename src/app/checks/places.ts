@@ -91,6 +91,14 @@ export async function checkPromptFile(config: Config): Promise<Check[]> {
   return [{ name: "Prompt file", ok: problem === undefined, text }];
 }
 
+export async function checkRules({ rules }: Pick<Config, "rules">): Promise<Check[]> {
+  const count = rules.allow.length + rules.ask.length + rules.deny.length;
+  if (count === 0) return [];
+  const { ruleProblem } = await import("../../rules/rule.ts");
+  const problem = ruleProblem(rules);
+  return [{ name: "Rules", ok: problem === undefined, text: problem ?? `${count} in the configuration` }];
+}
+
 /** Finds read-only folders that do not exist: commands would miss the first kind, and the second protects nothing. */
 export function checkReadOnly({ execute, files, workspace, workspaceFolder }: Config): Check[] {
   const name = "Read-only";
