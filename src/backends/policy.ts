@@ -1,6 +1,7 @@
 /** A backend with rules about its paths, which hold for the names of files and for the places that links lead to. */
 import { defined } from "../core/unknown.ts";
 import { readOptions } from "../core/options.ts";
+import tables from "./options.json" with { type: "json" };
 import type {
   Backend,
   BackendCapabilities,
@@ -225,14 +226,7 @@ export class PolicyBackend extends CheckedBackend {
     const rules =
       options instanceof PolicyRules
         ? options
-        : new PolicyRules(
-            readOptions("PolicyBackend", options, {
-              readOnly: "true or false",
-              denyPrefixes: "a list of non-empty texts",
-              denyGlobs: "a list of non-empty texts",
-              allowPrefixes: "a list of non-empty texts",
-            }),
-          );
+        : new PolicyRules(readOptions("PolicyBackend", options, tables.PolicyBackend));
     let bound: Promise<Backend> | undefined;
     const open = (): Promise<Backend> => (bound ??= obtainBackend(inner, runtime));
     const named = new NamedPlaces([]);

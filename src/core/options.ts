@@ -35,10 +35,8 @@ const OPTION_KINDS = {
 
 type OptionKind = keyof typeof OPTION_KINDS;
 
-/** The options of one object, all of them: the compiler refuses a table that lacks one. `or null`: null has a meaning. */
-export type OptionTable<Options> = {
-  readonly [Name in keyof Options]-?: null extends Options[Name] ? `${OptionKind} or null` : OptionKind;
-};
+/** The kind of each option of an object: the compiler refuses a table that lacks one. `or null`: null has a meaning. */
+export type OptionTable<Options> = { readonly [Name in keyof Options]-?: string };
 
 /**
  * Reads the options of callers whose types nobody checked. An option that is `null` counts as left out.
@@ -50,7 +48,7 @@ export type OptionTable<Options> = {
 export function readOptions<Options extends object>(
   owner: string,
   given: Options | null | undefined,
-  table: OptionTable<Options>,
+  table: OptionTable<NoInfer<Options>>,
 ): Options {
   const options = given ?? {};
   if (!isPlainObject(options)) {

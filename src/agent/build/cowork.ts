@@ -8,7 +8,7 @@ import type { z } from "zod";
 import { defined } from "../../core/unknown.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import type { AgentMiddleware, ToolInput } from "../contracts/middleware.ts";
 import type { HitlResponse, PendingInterrupt } from "../contracts/question.ts";
 import type { Decision } from "../../tools/request.ts";
@@ -21,7 +21,8 @@ import { openInterrupts } from "../langgraph/open-interrupts.ts";
 import { AGENT_NAME, eventOf, withEvents } from "../langgraph/step-of-task.ts";
 import { finishedEvent, snapshotOf, valuesOf, whatWaits } from "../langgraph/thread-agent.ts";
 import { type ModelSource, resolveModel } from "../models/resolve.ts";
-import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPlace } from "./profiles.ts";
+import tables from "./options.json" with { type: "json" };
+import { type AgentProfile, PROFILES, type ProfileName, openPlace } from "./profiles.ts";
 
 /**
  * A deep agent behind five functions: all that a program needs to show an agent to a person, and nothing
@@ -64,22 +65,6 @@ export interface BuildAgentOptions {
 
 export type AgentMode = "cowork" | "acp";
 
-const OPTIONS: OptionTable<BuildAgentOptions> = {
-  workspaceDir: "a text",
-  model: "anything",
-  checkpointer: "anything",
-  mode: "a text",
-  threadId: "a text",
-  withHitl: "true or false",
-  tools: "a list",
-  systemPrompt: "a text",
-  subagents: "a list",
-  middleware: "a list",
-  profile: "anything",
-  globalSkills: "a text",
-  log: "anything",
-};
-
 const PROMPTS: Readonly<Record<AgentMode, (folder: string) => string>> = {
   cowork: (folder) =>
     `You work with a person on the files in ${folder}. Name files by absolute paths below it. Read before you change something, and report your changes at the end.`,
@@ -115,8 +100,7 @@ export interface WorkspaceState extends AgentSnapshot {
 
 /** The model that `options` and the environment choose; makes no request. */
 export async function buildLlm(options: BuildLlmOptions = {}): Promise<BaseChatModel> {
-  const table = { model: "a text", env: "anything", log: "anything" } as const;
-  const { env = process.env, ...rest } = readOptions("buildLlm", options, table);
+  const { env = process.env, ...rest } = readOptions("buildLlm", options, tables.buildLlm);
   return (await resolveModel({ env, ...rest })).model;
 }
 
@@ -126,7 +110,7 @@ export async function buildLlm(options: BuildLlmOptions = {}): Promise<BaseChatM
  * @throws ConfigurationError for options that make no sense.
  */
 export function buildAgent(given: BuildAgentOptions): WorkspaceAgent {
-  const options = readOptions("buildAgent", given, OPTIONS);
+  const options = readOptions("buildAgent", given, tables.buildAgent);
   const { mode = "cowork", withHitl = true, threadId = randomUUID() } = options;
   if (!options.workspaceDir || !Object.hasOwn(PROMPTS, mode))
     throw new ConfigurationError(
@@ -153,7 +137,7 @@ export function buildAgent(given: BuildAgentOptions): WorkspaceAgent {
 
 function profileOf(chosen: ProfileName | AgentProfile): AgentProfile {
   if (typeof chosen === "object") {
-    const own: Partial<AgentProfile> = readOptions("profile", chosen, PROFILE_OPTIONS);
+    const own: Partial<AgentProfile> = readOptions("profile", chosen, tables.profile);
     // Left out by mistake, gates would be lost in silence.
     const { interruptOn } = own;
     if (interruptOn) return { ...own, interruptOn };

@@ -6,7 +6,6 @@ import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../../backends/policy.ts";
 import { LocalShellBackend, type LocalShellOptions } from "../../backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../../backends/stores/state.ts";
-import type { OptionTable } from "../../core/options.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
@@ -21,14 +20,6 @@ export interface AgentProfile {
   readonly interruptOn: InterruptOn;
   readonly limits?: AgentLimits;
 }
-
-export const PROFILE_OPTIONS: OptionTable<AgentProfile> = {
-  shell: "a plain object",
-  maxFileSizeMb: "a number",
-  filesystem: "a plain object",
-  interruptOn: "a plain object",
-  limits: "a plain object",
-};
 
 const GATES = { write_file: true, edit_file: true, execute: true } as const;
 

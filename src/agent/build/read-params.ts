@@ -12,6 +12,7 @@ import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS } from "../../web/search/options.ts";
+import tables from "./options.json" with { type: "json" };
 import type { CompiledSubAgent, DeepAgentParams, GoalOptions, SubAgent } from "./params.ts";
 
 /** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
@@ -23,7 +24,7 @@ import type { CompiledSubAgent, DeepAgentParams, GoalOptions, SubAgent } from ".
  * @throws ConfigurationError for anything else, subagents and nested options included.
  */
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
-  const params = readOptions("createDeepAgent", given, PARAMS);
+  const params = readOptions("createDeepAgent", given, tables.createDeepAgent);
   const { subagents, web, goal } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
   const nested = Object.entries(NESTED).flatMap(([name, table]) => {
@@ -40,21 +41,16 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
 }
 
 function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
-  const options = readOptions<WebOptions>("web", typeof given === "object" ? given : { mode: given }, {
-    mode: "a text",
-    hosts: "a list of non-empty texts",
-    search: "anything",
-    userAgent: "a text",
-  });
+  const options = readOptions<WebOptions>(
+    "web",
+    typeof given === "object" ? given : { mode: given },
+    tables.web,
+  );
   const { mode = "ask", search } = options;
   if (!["ask", "allow", "off"].includes(mode))
     throw invalidOption(`web has the mode '${mode}'; modes are ask, allow and off.`);
   if (typeof search !== "object") return options;
-  const read = readOptions("web.search", search, {
-    provider: "a text",
-    url: "a text",
-    command: "a list of non-empty texts",
-  });
+  const read = readOptions("web.search", search, tables.webSearch);
   const { provider } = read;
   if (provider === undefined || SEARCH_PROVIDERS.includes(provider)) return { ...options, search: read };
   throw invalidOption(
@@ -69,11 +65,7 @@ const MOST_ROUNDS = 20;
 
 /** @throws ConfigurationError `INVALID_GOAL` for no criteria, too many, too long or equal ones, and for other rounds. */
 function readGoal(given: GoalOptions): GoalOptions {
-  const goal = readOptions("goal", given, {
-    criteria: "a list of non-empty texts",
-    rounds: "a number",
-    model: "anything",
-  });
+  const goal = readOptions("goal", given, tables.goal);
   const { criteria = [], rounds = 1 } = goal as Partial<GoalOptions>; // callers without types may leave them out
   const isCount = Number.isInteger(rounds) && rounds >= 1 && rounds <= MOST_ROUNDS;
   const roundsProblem = `goal.rounds is ${rounds}; it must be a whole number from 1 to ${MOST_ROUNDS}.`;
@@ -92,7 +84,7 @@ function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAge
       `${subject} is an assistant of a LangGraph server (graphId), which cannot be called from here; pass a \`runnable\` whose \`invoke\` calls it.`,
     );
   }
-  const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, SUBAGENT);
+  const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, tables.subagent);
   if (!["isolated", "handoff", "fork", undefined].includes(spec.mode)) {
     throw invalidSubagent(
       `${subject} has the mode '${String(spec.mode)}'; modes are isolated (or handoff, which means the same) and fork.`,
@@ -102,8 +94,8 @@ function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAge
   const { limits, filesystem } = spec;
   return {
     ...spec,
-    ...(limits && { limits: readOptions(`${owner}.limits`, limits, SUBAGENT_LIMITS) }),
-    ...(filesystem && { filesystem: readOptions(`${owner}.filesystem`, filesystem, FILESYSTEM) }),
+    ...(limits && { limits: readOptions(`${owner}.limits`, limits, tables.subagentLimits) }),
+    ...(filesystem && { filesystem: readOptions(`${owner}.filesystem`, filesystem, NESTED.filesystem) }),
   };
 }
 
@@ -111,13 +103,7 @@ const invalidSubagent = (problem: string): ConfigurationError =>
   new ConfigurationError("INVALID_SUBAGENT", problem);
 
 function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent {
-  const spec = readOptions(owner, given, {
-    name: "a text",
-    description: "a text",
-    runnable: "anything",
-    mode: "a text",
-    isRepeatable: "true or false",
-  });
+  const spec = readOptions(owner, given, tables.compiled);
   const { runnable } = spec as { runnable?: { invoke?: unknown } | null }; // callers without types pass anything
   if (typeof runnable?.invoke === "function") return spec;
   throw invalidSubagent(
@@ -127,138 +113,10 @@ function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent 
 
 const isText = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
 
-const MODEL = "a model, or a text such as 'anthropic:NAME'";
-
-const PARAMS: OptionTable<DeepAgentParams> = {
-  model: MODEL,
-  fallbackModels: "a list",
-  instructions: "a plain object",
-  memory: "a list of non-empty texts",
-  skills: "a list of non-empty texts",
-  promptCaching: "true or false",
-  summarization: "a plain object or false",
-  tools: "a list",
-  systemPrompt: "anything",
-  middleware: "a list",
-  subagents: "a list",
-  backend: "anything",
-  store: "a store, such as `new InMemoryStore()`",
-  checkpointer: "a checkpointer, or true or false",
-  cache: "anything",
-  interruptOn: "a plain object",
-  stateSchema: "anything or null",
-  contextSchema: "anything",
-  responseFormat: "a schema, or a list of them",
-  goal: "a plain object",
-  name: "a text",
-  todos: "true or false",
-  askUser: "true or false",
-  web: "anything",
-  toolsOnDemand: "a plain object",
-  programs: "true or false",
-  hints: "a plain object",
-  filesystem: "a plain object",
-  permissions: "a list",
-  callRules: "anything",
-  delegation: "a plain object",
-  generalPurpose: "anything",
-  limits: "a plain object",
-  recursionLimit: "a number",
-  streamTransformers: "a list",
-  debug: "true or false",
-  log: "anything",
-};
-
-const SUBAGENT: OptionTable<SubAgent> = {
-  name: "a text",
-  description: "a text",
-  systemPrompt: "anything",
-  tools: "a list",
-  model: MODEL,
-  middleware: "a list",
-  skills: "a list of non-empty texts",
-  interruptOn: "a plain object or false",
-  responseFormat: "a schema, or a list of them",
-  mode: "a text",
-  permissions: "a list",
-  filesystem: "a plain object",
-  webTools: "a list of non-empty texts",
-  limits: "a plain object",
-  recursionLimit: "a number",
-  delegates: "true or false",
-  buildOnUse: "true or false",
-};
-
-const FILESYSTEM: OptionTable<FilesystemOptions> = {
-  evictTokens: "a number or null",
-  humanEvictTokens: "a number or null",
-  systemPrompt: "a text or null",
-  grepMaxCount: "a number",
-  readLimit: "a number",
-  maxLineChars: "a number",
-  allowedPrefixes: "a list of non-empty texts",
-  toolDescriptions: "a plain object of texts",
-  tools: "a list of non-empty texts",
-  delete: "true or false",
-  jobs: "true or false",
-  acceptsMedia: "a function",
-};
-
-const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
-  maxIterations: "a number",
-  toolCalls: "a number",
-  tokens: "a number",
-  costUsd: "a number",
-  prices: "an object with { input, output } for each model",
-  wallTimeMs: "a number",
-  toolTimeoutMs: "a number",
-  modelPatienceMs: "a number",
-  parallelTools: "a number",
-  repeatedTurns: "a number",
-};
-
-type Table<Name extends keyof DeepAgentParams> = OptionTable<Extract<DeepAgentParams[Name], object>>;
-
 /** Options that have options of their own. */
 const NESTED: {
-  [Name in "limits" | "filesystem" | "summarization" | "delegation" | "instructions" | "hints"]: Table<Name>;
-} & { [Name in "toolsOnDemand" | "generalPurpose"]: Table<Name> } = {
-  limits: {
-    ...SUBAGENT_LIMITS,
-    parallelSubagents: "a number",
-    subagentDepth: "a number",
-    listedCharacters: "a number",
-  },
-  filesystem: FILESYSTEM,
-  summarization: {
-    trigger: "anything",
-    keep: "a plain object",
-    model: "anything",
-    prompt: "a text",
-    historyPathPrefix: "a text",
-    truncateArgs: "true or false",
-    countTokens: "a function",
-  },
-  delegation: {
-    systemPrompt: "a text or null",
-    taskDescription: "a text",
-    folders: "a list of non-empty texts",
-  },
-  instructions: {
-    folder: "a text",
-    repository: "a plain object",
-    home: "a plain object",
-    isPrivate: "a function",
-  },
-  hints: {
-    workspace: "a text",
-    listing: "true or false",
-    ending: "true or false",
-    failures: "true or false",
-  },
-  toolsOnDemand: { names: "a list of non-empty texts", tokens: "a number" },
-  generalPurpose: { description: "a text", systemPrompt: "anything", middleware: "a list" },
-};
+  [Name in keyof typeof tables.nested]: OptionTable<Extract<DeepAgentParams[Name], object>>;
+} = tables.nested;
 
 /**
  * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware

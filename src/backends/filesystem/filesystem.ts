@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import { parse, resolve } from "node:path";
 import { ConfigurationError, isAbortError, codeOf } from "../../core/errors.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import { realPath } from "../../core/real-path.ts";
 import type {
   BackendCapabilities,
@@ -64,17 +65,6 @@ export interface FilesystemOptions {
   /** Open files relative to directory descriptors. Default: where the system can. */
   descriptorPaths?: boolean;
 }
-
-export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
-  rootDir: "a text",
-  virtualMode: "true or false",
-  maxFileSizeMb: "a number",
-  containment: "a text",
-  respectGitignore: "true or false",
-  ripgrep: "anything",
-  hidden: "a list of non-empty texts",
-  descriptorPaths: "true or false",
-};
 
 /** The failures for a missing entry of methods that do not ask for a file. */
 const MISSING_ENTRY: Partial<Record<Method, FailureAt>> = {
@@ -231,7 +221,7 @@ export class FilesystemBackend extends CheckedBackend {
 
   /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
   constructor(given: FilesystemOptions = {}) {
-    const disk = new Disk(readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS));
+    const disk = new Disk(readOptions("FilesystemBackend", given, tables.FilesystemBackend));
     super(DISK_OPERATIONS, (path) => disk.locate(path), disk.top);
     this.#disk = disk;
     const paths = disk.form.virtual ? "virtual" : "real";

@@ -1,5 +1,6 @@
 import { ConfigurationError, DeepAgentError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import type {
   BackendCapabilities,
   CallOptions,
@@ -158,12 +159,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
         "BaseSandbox is an abstract base class; extend it with `id` and `execute`, or use createSandbox.";
       throw new ConfigurationError("ABSTRACT_SANDBOX", message);
     }
-    const options = readOptions("BaseSandbox", given, {
-      root: "a text",
-      readChunk: "a number",
-      transfer: "anything",
-      maxFileSizeMb: "a number",
-    });
+    const options = readOptions("BaseSandbox", given, tables.BaseSandbox);
     const { root = "/", readChunk = 48 * 1024, maxFileSizeMb = 10, transfer } = options;
     const run: RunCommand = (command, call) => this.runFileCommand(command, call);
     const files = new SandboxFiles(run, { root, readChunk, transfer });

@@ -2,7 +2,8 @@ import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from "nod
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import { isInside, realPath } from "../../core/real-path.ts";
 import { linkStatsAt, statsAt } from "../../core/stats.ts";
 import { oneLine } from "../../core/text.ts";
@@ -29,7 +30,7 @@ import { ProcessRunner } from "./process-runner.ts";
 import { type NamespaceEntry, RunNamespace } from "./run-namespace.ts";
 import { programFolders } from "./program-folders.ts";
 import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
-import { SHELL, SHELL_DIALECT, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
+import { SHELL, SHELL_DIALECT, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards } from "./starter-guard.ts";
 
 /** The view and the limits of a command in the sandbox. */
@@ -222,24 +223,6 @@ export interface BubblewrapOptions
   bwrap?: string;
 }
 
-const BUBBLEWRAP_OPTIONS: OptionTable<BubblewrapOptions> = {
-  ...SHELL_LIMITS,
-  rootDir: "a text",
-  respectGitignore: "true or false",
-  hidden: "a list of non-empty texts",
-  mountPath: "a text",
-  readOnly: "a list of objects { folder, at }",
-  protectsStarters: "true or false",
-  repository: "true or false",
-  env: "a plain object of texts",
-  signs: "true or false",
-  memoryMb: "a number",
-  maxProcesses: "a number",
-  scratchMb: "a number",
-  maxFileSizeMb: "a number",
-  bwrap: "a text",
-};
-
 const MIB = 1024 * 1024;
 
 /**
@@ -388,7 +371,7 @@ export type OpenedBubblewrap = { ok: true; backend: BubblewrapBackend } | ({ ok:
 
 /** Opens the sandbox after a trial, because containers and kernels often forbid an installed Bubblewrap to work. */
 export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBubblewrap> {
-  const { readOnly = [], ...rest } = readOptions("Bubblewrap", given, BUBBLEWRAP_OPTIONS);
+  const { readOnly = [], ...rest } = readOptions("Bubblewrap", given, tables.bubblewrap);
   const { mounts } = programFolders(process.env, rest.rootDir);
   const system = mounts.filter(({ at }) => ["/opt", LOCAL_PROGRAMS].some((folder) => isInside(folder, at)));
   const options = { ...rest, readOnly: [...system, ...readOnly] };

@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { untilAborted } from "../../core/concurrency.ts";
 import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import type { LoadPackage } from "../../core/optional-package.ts";
 import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
-import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
+import { loadClient, openRemote } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `create`, such as `snapshot`. Daytona stops an idle sandbox by itself. */
 export type DaytonaOptions = RemoteOptions;
@@ -51,7 +52,7 @@ export const DAYTONA: ProviderPackage = {
 
 /** A workspace at Daytona, working in `/home/daytona`. Throws `SandboxError`. */
 export async function openDaytona(given: DaytonaOptions, load: LoadPackage): Promise<RemoteSandbox> {
-  const options = readOptions("Daytona", given, REMOTE_OPTIONS);
+  const options = readOptions("Daytona", given, tables.remote);
   // The package declares the interface above, and takes its key from the environment.
   const Client = (await loadClient(DAYTONA, load)) as new () => DaytonaClient;
   return openRemote(

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import { oneLine } from "../../core/text.ts";
 import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
@@ -7,7 +8,7 @@ import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords, unattended } from "./environment.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
-import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
+import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
 
 export interface DockerOptions extends ShellLimits {
   /** The image of a new container; it needs `sh` and the usual small programs. */
@@ -194,17 +195,7 @@ const notRunning = (id: string): string => `The container '${id}' does not run; 
 
 /** Starts a container, or takes the running one that `sandboxId` names. Throws `SandboxError`. */
 export async function openDocker(given: DockerOptions): Promise<DockerSandbox> {
-  const options = readOptions("Docker", given, {
-    ...SHELL_LIMITS,
-    image: "a text",
-    sandboxId: "a text",
-    program: "a text",
-    programArguments: "a list of non-empty texts",
-    workdir: "a text",
-    env: "a plain object of texts",
-    user: "a text",
-    limits: "a list of non-empty texts",
-  });
+  const options = readOptions("Docker", given, tables.docker);
   const runner = new ProcessRunner({ guarded: false });
   try {
     const container = await containerFor(options, runner);

@@ -3,9 +3,10 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { ReadableStream } from "node:stream/web";
 import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import type { LoadPackage } from "../../core/optional-package.ts";
 import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
-import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
+import { loadClient, openRemote } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `sandboxes.create`. A new sandbox ends after an hour unless they set another time. */
 export interface ModalOptions extends RemoteOptions {
@@ -52,7 +53,7 @@ export const MODAL: ProviderPackage = {
 
 /** A container at Modal, working in `/workspace`. Throws `SandboxError`. */
 export async function openModal(given: ModalOptions, load: LoadPackage): Promise<RemoteSandbox> {
-  const options = readOptions("Modal", given, { ...REMOTE_OPTIONS, app: "a text", image: "a text" });
+  const options = readOptions("Modal", given, tables.modal);
   // The package declares the interface above.
   const Client = (await loadClient(MODAL, load)) as new () => ModalClient;
   const { app: appName = "deepagent", image = "debian:bookworm-slim", parameters } = options;

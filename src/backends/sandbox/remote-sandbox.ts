@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { isDoneWithin } from "../../core/clock.ts";
 import { errorMessage } from "../../core/errors.ts";
-import type { OptionTable } from "../../core/options.ts";
 import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
@@ -11,7 +10,7 @@ import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts"
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
 import { END_MARKED, MARK_NAME, unattended } from "./environment.ts";
 import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
-import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
+import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
 
 /** Options for sandboxes of all providers. */
 export interface RemoteOptions extends ShellLimits {
@@ -24,14 +23,6 @@ export interface RemoteOptions extends ShellLimits {
   /** Further parameters of a new sandbox, as the provider's package takes them. */
   parameters?: Readonly<Record<string, unknown>>;
 }
-
-export const REMOTE_OPTIONS: OptionTable<RemoteOptions> = {
-  ...SHELL_LIMITS,
-  sandboxId: "a text",
-  workdir: "a text",
-  env: "a plain object of texts",
-  parameters: "a plain object",
-};
 
 /** A sandbox at a provider: everything in which providers differ. Failures are thrown. */
 export interface RemoteMachine extends FileTransfer {

@@ -1,7 +1,8 @@
 import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import type { LoadPackage } from "../../core/optional-package.ts";
 import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
-import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
+import { loadClient, openRemote } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `devboxes.create`, such as `blueprint_name`. Runloop ends a devbox after an hour. */
 export type RunloopOptions = RemoteOptions;
@@ -53,7 +54,7 @@ export const RUNLOOP: ProviderPackage = {
 
 /** A devbox at Runloop, working in `/home/user`. Throws `SandboxError`. */
 export async function openRunloop(given: RunloopOptions, load: LoadPackage): Promise<RemoteSandbox> {
-  const options = readOptions("Runloop", given, REMOTE_OPTIONS);
+  const options = readOptions("Runloop", given, tables.remote);
   // The package declares the interface above, and takes its key from the environment.
   const Client = (await loadClient(RUNLOOP, load)) as new () => RunloopClient;
   return openRemote(

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isoTime, systemClock } from "../../core/clock.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import { realPath } from "../../core/real-path.ts";
 import type { BackendCapabilities } from "../backend.ts";
 import { type BackendFailure, errors } from "../errors.ts";
@@ -15,7 +16,7 @@ import type {
   JobResult,
   SandboxBackend,
 } from "../executor.ts";
-import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
+import { FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { outputText, withLine } from "./command-output.ts";
 import {
@@ -120,8 +121,6 @@ export interface ShellLimits {
   /** Bytes of output that are shown. Default 100000. */
   maxOutputBytes?: number;
 }
-
-export const SHELL_LIMITS: OptionTable<ShellLimits> = { timeout: "a number", maxOutputBytes: "a number" };
 
 /** The process of a command. */
 export interface Launch extends Pick<
@@ -278,19 +277,12 @@ export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions
 export class LocalShellBackend extends ShellBackend {
   /** Takes the options of `FilesystemBackend`; the first command also creates a missing directory. */
   constructor(given: LocalShellOptions = {}) {
-    const options = readOptions("LocalShellBackend", given, {
-      ...FILESYSTEM_OPTIONS,
-      ...SHELL_LIMITS,
-      env: "a plain object of texts",
-      inheritEnv: "true or false",
-      secretNames: "a list of non-empty texts",
-      readOnly: "a list of objects { folder, at }",
-    });
+    const options = readOptions("LocalShellBackend", given, tables.LocalShellBackend);
     const { readOnly = [] } = options;
     const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
-    const own = Object.entries(options).filter(([name]) => Object.hasOwn(FILESYSTEM_OPTIONS, name));
-    super(Object.fromEntries(own), {
+    const own = Object.entries(options).filter(([name]) => Object.hasOwn(tables.FilesystemBackend, name));
+    super(Object.fromEntries(own) as FilesystemOptions, {
       ...options,
       name: "local",
       isolation: "none",

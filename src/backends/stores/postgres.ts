@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import type { FileData } from "../backend.ts";
 import texts from "../errors.json" with { type: "json" };
 import { toBytes, toFileData } from "../file-data.ts";
@@ -285,14 +286,7 @@ export class PostgresBackend extends FileStoreBackend {
   readonly #files: PostgresFiles;
 
   constructor(options: PostgresBackendOptions = {}) {
-    const given = readOptions("PostgresBackend", options, {
-      connectionString: "a text",
-      pool: "anything",
-      table: "a text",
-      prefix: "a text",
-      maxFileSizeMb: "a number",
-      load: "a function",
-    });
+    const given = readOptions("PostgresBackend", options, tables.PostgresBackend);
     const { table = "deepagent_files", maxFileSizeMb = 32 } = given;
     const unusable = (problem: string): ConfigurationError =>
       new ConfigurationError("POSTGRES_OPTIONS", `The options of PostgresBackend are not usable: ${problem}`);

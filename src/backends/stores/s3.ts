@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type * as Sdk from "@aws-sdk/client-s3";
 import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
+import tables from "../options.json" with { type: "json" };
 import { S3Connection, s3ErrorName, s3Problem } from "../../core/s3.ts";
 import type { S3Address } from "../../core/s3-address.ts";
 import type { CallOptions, FileData } from "../backend.ts";
@@ -240,17 +241,7 @@ export class S3Backend extends FileStoreBackend {
   readonly #files: S3Files;
 
   constructor(options: S3BackendOptions) {
-    const given = readOptions("S3Backend", options, {
-      bucket: "a text",
-      prefix: "a text",
-      endpoint: "a text",
-      region: "a text",
-      credentials: "an object { accessKeyId, secretAccessKey }",
-      forcePathStyle: "true or false",
-      conditionalWrites: "true or false",
-      maxFileSizeMb: "a number",
-      load: "a function",
-    });
+    const given = readOptions("S3Backend", options, tables.S3Backend);
     const { prefix = "", endpoint, conditionalWrites = true, maxFileSizeMb = 32 } = given;
     const unusable = (problem: string): ConfigurationError =>
       new ConfigurationError("S3_OPTIONS", `The options of S3Backend are not usable: ${problem}`);
