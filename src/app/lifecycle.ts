@@ -35,15 +35,12 @@ export function surviveRejections(logger: Logger): void {
   process.on("unhandledRejection", (error) => logger.error("process.unhandled_rejection", { error }));
 }
 
-/** Maximum time that an ending process waits until its traces are sent, in ms. */
-const PATIENCE_MS = 2000;
-
 /**
  * Sends the buffered traces before the process ends. Returns false if some were not sent in time: the process would
  * not end while a tracer keeps trying.
  */
 export const sendTraces = async (env: Environment): Promise<boolean> =>
-  isDoneWithin(PATIENCE_MS, Promise.all([sendSpans(), sendToLangSmith(env)]));
+  isDoneWithin(2000, Promise.all([sendSpans(), sendToLangSmith(env)]));
 
 async function sendSpans(): Promise<void> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return;

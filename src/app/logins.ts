@@ -75,11 +75,6 @@ const KEY_NAME = "MCP_LOGIN_KEY";
 const CIPHER = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-/** Time after which a lock is left over from a process that ended, in ms. A renewal takes at most 20 s. */
-const STALE_MS = 45_000;
-
-/** Held while the first key is made. No server has such a name. */
-const KEY_LOCK = "logins.key";
 
 /** Encrypts with a key of the system's keychain; where there is none, with one in a file beside them. */
 class LoginFiles implements LoginStore {
@@ -159,7 +154,8 @@ class LoginFiles implements LoginStore {
   /** Waits until no other process changes the log-in. */
   async #lock(server: string): Promise<FileLock> {
     const path = `${this.#file(server)}.lock`;
-    const isStale = (file: string): boolean => isOlder(file, STALE_MS);
+    // Time after which a lock is left over from a process that ended, in ms. A renewal takes at most 20 s.
+    const isStale = (file: string): boolean => isOlder(file, 45_000);
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     for (;;) {
       const lock = takeLock(path);
@@ -185,7 +181,7 @@ class LoginFiles implements LoginStore {
 
   /** Makes the key in the keychain, unless another process has just made it; `undefined`: the keychain refuses. */
   async #firstKey(keychain: Parameters<typeof readSecret>[1]): Promise<string | undefined> {
-    const lock = await this.#lock(KEY_LOCK);
+    const lock = await this.#lock("logins.key");
     try {
       const kept = await readSecret(KEY_NAME, keychain);
       if (kept.ok && kept.secret !== undefined) return kept.secret;

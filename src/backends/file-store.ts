@@ -95,8 +95,6 @@ export interface FileStoreBackendOptions {
   clock?: Clock;
 }
 
-const PUT_ATTEMPTS = 5;
-
 interface StorePath extends Located, FileStoreBackendOptions {
   store: FileStore;
 }
@@ -186,7 +184,7 @@ const change = (
   whatever?: "any",
 ): Promise<WriteResult> =>
   lockedFile(store, path, async (): Promise<WriteResult> => {
-    for (let attempt = 0; attempt < PUT_ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < 5; attempt += 1) {
       const found = await store.get(path, options);
       const obstacle = found === undefined ? await findObstacle(path, store, options) : undefined;
       if (obstacle !== undefined) return obstacle;

@@ -1,4 +1,8 @@
 /** The build takes these files in as texts, by the attribute of their imports. */
+declare module "*.sh" {
+  const text: string;
+  export default text;
+}
 declare module "*.bash" {
   const text: string;
   export default text;

@@ -14,8 +14,6 @@ import { bytesOfText, commonEncoding, isLongText, readText, shown } from "./file
 import { MOST_CHARS, hunkDiff, joinLines } from "./file-text.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
-/** Changes with more unchanged lines between them are separate hunks. */
-const BETWEEN = 6;
 /** A file with more hunks is shown as one. */
 const MOST_HUNKS = 500;
 
@@ -40,7 +38,7 @@ export const compareLines = byIdentity(({ base, proposed, folder }: Sides): Line
   const now = isSameContent(folder.content, base) ? before : readText(folder.content);
   const encoding = now && commonEncoding([before, after, now]);
   const changes = hunksBetween(lines, linesToCompare(after.text));
-  const hunks = closeHunks(changes, BETWEEN);
+  const hunks = closeHunks(changes, 6);
   return {
     base: lines,
     encoding: encoding ?? own,

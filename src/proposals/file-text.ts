@@ -24,7 +24,6 @@ export interface FileText {
 
 /** Longest text, in bytes and lines, of which single hunks can be applied. */
 const MOST_BYTES = 2_000_000;
-const MOST_LINES = 250_000;
 
 /** The text of a file; `undefined` if it is binary, or too long to compare. */
 export function readText(content: Content | undefined): FileText | undefined {
@@ -42,7 +41,7 @@ export const isLongText = (bytes: Buffer): boolean => isLong(bytes) && !hasNul(b
 function isLong(bytes: Buffer): boolean {
   let lines = 0;
   if (bytes.length <= MOST_BYTES) for (const byte of bytes) if (byte === 0x0a) lines += 1;
-  return bytes.length > MOST_BYTES || lines > MOST_LINES;
+  return bytes.length > MOST_BYTES || lines > 250_000;
 }
 
 /**
@@ -69,7 +68,6 @@ export function joinLines(lines: readonly string[]): string {
   return ended.join("\n") + (lines.length === 0 || lines.at(-1)?.endsWith(UNENDED) ? "" : "\n");
 }
 
-const CONTEXT = 3;
 /** Characters of one file. */
 export const MOST_CHARS = 400_000;
 
@@ -83,7 +81,7 @@ export function hunkDiff(
   changes: readonly LineChange[],
   { room, isNew = false }: { room: number; isNew?: boolean },
 ): Omit<ProposedPlace, "conflict"> {
-  const { start, lines: signed, added, removed } = signedLines(base, changes, CONTEXT);
+  const { start, lines: signed, added, removed } = signedLines(base, changes, 3);
   const count = signed.length - added;
   const head = [
     `--- ${isNew ? "/dev/null" : displayName(from)}`,

@@ -182,7 +182,6 @@ export class WorkspaceProposals implements Proposals {
 type Work<Result> = (copy: WorkspaceCopy, manifest: Manifest, guard: Guard) => Promise<Result>;
 
 const BUSY = "Another process uses the copy of the workspace. Try again in a moment.";
-const ATTEMPTS = 600;
 const LOOKS = 40;
 const AGAIN_MS = 50;
 
@@ -190,7 +189,7 @@ const AGAIN_MS = 50;
 async function lockCopy(place: string, fence: Fence | undefined): Promise<FileLock | undefined> {
   const path = join(place, "lock");
   const own = [processMark(), fence?.id, randomBytes(8).toString("hex")].join("\n");
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+  for (let attempt = 0; attempt < 600; attempt += 1) {
     try {
       const lock = takeLock(path, own);
       if (lock !== undefined) return lock;

@@ -5,14 +5,8 @@ import { groupBy } from "../core/group-by.ts";
 import { readText } from "./file-text.ts";
 import type { Sides } from "./workspace-copy.ts";
 
-/** Least part of the longer file, in characters of whole lines, that both files have. */
-const ALIKE = 0.5;
-/** Texts are compared only if all of them together are smaller. */
-const MOST_BYTES = 32 * 1024 * 1024;
 /** Lines that more deleted files have are not compared: they could be from any of these files. */
 const MOST_HAVING = 20;
-/** Deleted files that one new file is compared with: those with the most lines in common that are not in many files. */
-const MOST_COMPARED = 5;
 
 /** A deleted or a new file that may be one end of a rename. */
 interface End {
@@ -80,7 +74,7 @@ class Renames {
   async pairSimilar(): Promise<void> {
     for (const [deleted, added] of this.#groups(() => "")) {
       const size = [...deleted, ...added].reduce((sum, { bytes }) => sum + bytes.length, 0);
-      if (size > MOST_BYTES) continue;
+      if (size > 32 * 1024 * 1024) continue;
       const olds = new Texts();
       for (const old of deleted) await olds.add(old);
       const alike: (Pair & { part: number })[] = [];
@@ -133,14 +127,14 @@ class Texts {
     }
     return [...shared]
       .toSorted((a, b) => b[1] - a[1])
-      .slice(0, MOST_COMPARED)
+      .slice(0, 5)
       .map(([old]) => {
         const before = this.#lines.get(old);
         let common = 0;
         for (const [line, count] of lines) common += Math.min(count, before?.get(line) ?? 0) * line.length;
         return { old, now, part: common / Math.max(old.bytes.length, now.bytes.length) };
       })
-      .filter(({ part }) => part >= ALIKE);
+      .filter(({ part }) => part >= 0.5);
   }
 }
 

@@ -33,10 +33,6 @@ export interface CopiedTable {
   copied: number;
 }
 
-/** Postgres takes 65,535 parameters in one statement. */
-const PARAMETERS = 30_000;
-const ROWS = 500;
-
 /**
  * Copies table by table, and reports each. An interrupted copy can be started again: existing rows are compared and
  * kept. Every row is read back and compared; one that differs is an error, unless it belongs to a run that has
@@ -95,7 +91,8 @@ async function copyTable(table: string, runs: Database, { access, environment, s
   // Its primary key, or columns that are unique otherwise.
   const primary = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk);
   const key = table === "effects" ? ["run_id", "call"] : primary.map(({ name }) => name);
-  const size = Math.min(ROWS, Math.floor(PARAMETERS / names.length));
+  // Postgres takes 65,535 parameters in one statement.
+  const size = Math.min(500, Math.floor(30_000 / names.length));
   const place = key.join(", ");
   const first = runs.prepare<unknown[], CopiedRow>(`SELECT * FROM ${table} ORDER BY ${place} LIMIT ${size}`);
   const next = runs.prepare<unknown[], CopiedRow>(

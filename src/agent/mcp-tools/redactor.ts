@@ -13,7 +13,6 @@ const SHORTEST = 6;
 const LAYERS = 3;
 /** Comparisons for each character of a text. A text that takes more was made to take time, and is hidden as a whole. */
 const MOST_WORK = 4;
-const FREE_WORK = 100_000;
 /** A text with more secrets than this is hidden as a whole. */
 const MOST_SPANS = 100_000;
 
@@ -110,7 +109,7 @@ export class Redactor {
 
   #spansIn(codes: Uint16Array): Array<[start: number, end: number]> {
     const spans: Array<[number, number]> = [];
-    let work = -FREE_WORK;
+    let work = -100_000;
     for (let at = 0; at + SHORTEST <= codes.length; at += 1) {
       const forms = this.#forms?.[digestAt(codes, at)];
       if (forms === undefined) continue;
@@ -178,12 +177,6 @@ function secretForms(secret: string): string[] {
     });
 }
 
-/** Letters behind a backslash, and the characters that they stand for. */
-const LETTERS: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
-const ENTITY = /^&(?:#(\d{1,6})|#x([\da-f]{1,5})|(amp|lt|gt|quot|apos));/i;
-const LONGEST_ENTITY = 9;
-const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
-
 function unescapedOnce(text: string): string {
   const codes = charCodes(text);
   const places = new Uint32Array(text.length);
@@ -222,16 +215,19 @@ function escapeAt(codes: Uint16Array, at: number): number {
   if (codes[at] === 0x25) return escape(hexAt(codes, at + 1, 2), 3);
   if (codes[at] === 0x26) {
     let end = at + 1;
-    while (end < at + LONGEST_ENTITY && codes[end] !== 0x3b) end += 1;
+    while (end < at + 9 && codes[end] !== 0x3b) end += 1;
     const entity = codes[end] === 0x3b ? String.fromCharCode(...codes.subarray(at, end + 1)) : "";
-    const [whole = "", decimal, hex = "", name = ""] = ENTITY.exec(entity) ?? [];
-    const code = ENTITIES[name.toLowerCase()]?.charCodeAt(0) ?? Number(decimal ?? `0x${hex}`);
+    const [whole = "", decimal, hex = "", name = ""] =
+      /^&(?:#(\d{1,6})|#x([\da-f]{1,5})|(amp|lt|gt|quot|apos));/i.exec(entity) ?? [];
+    const code =
+      { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }[name.toLowerCase()]?.charCodeAt(0) ??
+      Number(decimal ?? `0x${hex}`);
     return whole === "" ? 0 : escape(code, whole.length);
   }
   const next = String.fromCharCode(codes[at + 1] ?? 0);
   if (next === "u") return escape(hexAt(codes, at + 2, 4), 6);
   if (next === "x") return escape(hexAt(codes, at + 2, 2), 4);
-  const meant = `"'\\/`.includes(next) ? next : LETTERS[next];
+  const meant = `"'\\/`.includes(next) ? next : { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }[next];
   return escape(meant?.charCodeAt(0) ?? -1, 2);
 }
 

@@ -44,8 +44,6 @@ export interface RemoteMachine extends FileTransfer {
 
 /** After the end of a command, its output counts as complete if nothing arrives for this time. */
 const QUIET_MS = 2000;
-/** Time to wait for the end of a stopped command before the answer. */
-const LAST_WORDS_MS = 2000;
 
 /** Bash where there is one, because models write for it. Standard input is closed. */
 const START = `
@@ -150,7 +148,7 @@ export class RemoteSandbox extends BaseSandbox {
       }
       isStopped = true;
       const kill = this.#toEnd(`set -- ${mark}\n${END_MARKED}`, () => {}, settled.signal);
-      await isDoneWithin(LAST_WORDS_MS, Promise.allSettled([kill, ended]));
+      await isDoneWithin(2000, Promise.allSettled([kill, ended]));
       output.finish();
       return first === "timeout" ? timedOutResponse(output, timeout) : { ...written(output), exitCode: null };
     } finally {

@@ -45,8 +45,6 @@ const PAGE_SIZE = 500;
 /** A store that can return the items of exactly one namespace in the order of their keys. */
 type OrderedStore = Pick<StoredMemories, "itemsBetween">;
 
-const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in store;
-
 /** Items of an ordered store that are read in one turn of the event loop, at most. */
 const PAGE = 256;
 
@@ -140,7 +138,7 @@ class StoreFiles implements FileStore {
       yield { ...toFileInfo(path, own.data), data: own.data };
       return;
     }
-    const files = isOrdered(this.#store)
+    const files = ((store: object): store is OrderedStore => "itemsBetween" in store)(this.#store)
       ? this.#inOrder(this.#store, path, { shallow, containing })
       : this.#all();
     for await (const [file, data] of files) {

@@ -1,8 +1,6 @@
 import type { Checkpoint, CheckpointMetadata, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { GraphAddress } from "./address.ts";
 
-/** Serialised values of this size are stored apart from their row, in bytes. */
-const LARGE = 64 * 1024;
 /** Size of a checkpoint channel that is stored apart. It is lower, because later checkpoints repeat most channels. */
 const LARGE_IN_CHECKPOINT = 4096;
 
@@ -36,7 +34,7 @@ export class LargeValues {
   async dumpsTyped(
     value: unknown,
     owner: GraphAddress,
-    atLeast = LARGE,
+    atLeast = 64 * 1024,
   ): Promise<[type: string, data: Uint8Array]> {
     const [type, data] = await this.#serde().dumpsTyped(value);
     if (data.length < atLeast) return [type, data];

@@ -5,8 +5,6 @@ import type { Logger } from "../../core/logger.ts";
 import type { EmbeddingIndex } from "./embedding-index.ts";
 import { type EmbeddedItem, type UnembeddedItem, cutPassages } from "./passages.ts";
 
-/** Items embedded at a time, and passages in one request. */
-const ITEMS = 16;
 const PASSAGES = 64;
 
 export interface EmbeddingWorkerOptions {
@@ -70,7 +68,7 @@ export class EmbeddingWorker {
 
   /** Embeds some items; false when the queue is empty. */
   async #embedSome(): Promise<boolean> {
-    const items = await this.#index.claim(ITEMS);
+    const items = await this.#index.claim(16);
     if (items.length === 0) return false;
     try {
       await this.#embed(items);

@@ -23,12 +23,8 @@ export const storeEmbeddings = (
   forgetUnused: (options) => forgetUnusedModels(memories, options),
 });
 
-/** Items that are near in meaning, of which the best are shown. */
-const NEAREST = 50;
 /** Items are counted up to this number. */
 const COUNTED = 1000;
-/** Pause after a failure of the service, in ms. */
-const REST_MS = 15_000;
 
 /** Searches by words and by meaning. A failure of the embedding service leaves the search by words. */
 export function hybridSearch(storeIn: ScopedStore, index: EmbeddingIndex): MemoryFinder["search"] {
@@ -37,7 +33,7 @@ export function hybridSearch(storeIn: ScopedStore, index: EmbeddingIndex): Memor
   const nearest = async (
     ...query: Parameters<EmbeddingIndex["nearest"]>
   ): Promise<NearPassage[] | string> => {
-    if (failure !== undefined && performance.now() - failure.at < REST_MS) return failure.message;
+    if (failure !== undefined && performance.now() - failure.at < 15_000) return failure.message;
     try {
       const near = await index.nearest(...query);
       failure = undefined;
@@ -51,7 +47,7 @@ export function hybridSearch(storeIn: ScopedStore, index: EmbeddingIndex): Memor
   };
   return async (namespacePrefix, query, limit, signal) => {
     const store = storeIn(namespacePrefix);
-    const near = await nearest(namespacePrefix, query, Math.max(limit, NEAREST), signal);
+    const near = await nearest(namespacePrefix, query, Math.max(limit, 50), signal);
     if (typeof near === "string") {
       const hits = await store.searchText(namespacePrefix, query, limit);
       return { hits, note: `Searched by words only, not by meaning: ${near}` };

@@ -16,7 +16,6 @@ import { MAX_COUNT } from "./namespaces.ts";
 
 /** Items of the first page; so many are one statement, which shows one moment. Pages of short values grow. */
 const FIRST_PAGE = 64;
-const LARGEST_PAGE = 512;
 /** Bytes or characters that are read in one turn of the event loop, or nearly. */
 const PAGE_LENGTH = 500_000;
 
@@ -103,7 +102,7 @@ export async function* readPages<Row>(
     yield rows;
     if (last === undefined) return;
     place = last;
-    limit = length > PAGE_LENGTH ? Math.max(1, limit >> 1) : Math.min(limit * 2, LARGEST_PAGE);
+    limit = length > PAGE_LENGTH ? Math.max(1, limit >> 1) : Math.min(limit * 2, 512);
     await ownTurn();
   }
 }

@@ -102,15 +102,12 @@ export function product(wanted: Float32Array, stored: Uint8Array): number | unde
   return sum;
 }
 
-/** The constant of reciprocal rank fusion; the higher, the less the first places of a list differ. */
-const FUSION = 60;
-
 /** Merges several rankings into one: an item that precedes others in more of them comes first. */
 export function fuse(lists: readonly (readonly { id: number }[])[]): { id: number; score: number }[] {
   const scores = new Map<number, number>();
   for (const list of lists) {
     for (const [place, { id }] of list.entries())
-      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION + place + 1));
+      scores.set(id, (scores.get(id) ?? 0) + 1 / (60 + place + 1));
   }
   return [...scores].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score);
 }

@@ -61,8 +61,6 @@ interface PreparedPut extends Pick<IndexedText, "after"> {
 const FOUND = 16;
 /** Items that one statement of a sweep deletes. */
 const SWEPT = 50;
-/** Making a snippet of so many characters takes a while. */
-const LONG_TEXT = 20_000;
 
 /**
  * LangGraph's `BaseStore` in a database.
@@ -364,7 +362,8 @@ export class StoredMemories extends BaseStore implements MemoryStore {
       const snippet =
         passage === undefined ? excerpt(row.body, parsed) : passageStart(row.key, row.body, passage);
       hits.push({ namespace: decodeNamespace(row.namespace), key: row.key, snippet, score });
-      if (row.body.length > LONG_TEXT) await ownTurn();
+      // Making a snippet of so many characters takes a while.
+      if (row.body.length > 20_000) await ownTurn();
     }
     return hits;
   }

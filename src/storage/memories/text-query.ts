@@ -8,16 +8,12 @@ import { oneLine, tailOf } from "../../core/text.ts";
 const UNSPACED =
   /(?:(?=[\p{L}\p{M}])[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]|\p{Extended_Pictographic})+/gu;
 
-/** Characters of one text whose pairs are kept. */
-const MAX_CHARACTERS = 100_000;
-/** Pairs of one query. */
-const MAX_PAIRS = 32;
 /** Separates two runs, so that no phrase matches across both. */
 const BORDER = "0";
 
 /** The runs of such characters in a text, each as its pairs and its last character. */
 export function gramRuns(text: string): { pairs: string[]; last: string }[] {
-  let left = MAX_CHARACTERS;
+  let left = 100_000;
   const runs: { pairs: string[]; last: string }[] = [];
   for (const run of unspacedRuns(text)) {
     if (left <= 0) break;
@@ -42,7 +38,7 @@ function gramTerms(words: readonly string[]): string[] {
     // Longer runs of a query are mostly sentences, of which any part counts.
     return [`"${pairs.join(" ")}"`, ...(run.length > 3 ? pairs.map((pair) => `"${pair}"`) : [])];
   });
-  return [...new Set(terms)].slice(0, MAX_PAIRS);
+  return [...new Set(terms)].slice(0, 32);
 }
 
 /** The runs of such characters. Keyboards and file systems write the same ones in several ways. */
@@ -63,15 +59,11 @@ export interface TextQuery {
   words: string[];
 }
 
-/** The most words of a query; more would cost time and find nothing better. */
-const MAX_WORDS = 32;
-/** Shorter words match whole words only, not the beginning of longer ones. */
-const MIN_PREFIX = 3;
 const SNIPPET_LENGTH = 240;
 
 /** Reads the text of a person or a model; nothing in it counts as syntax. */
 export function parseQuery(query: string): TextQuery {
-  const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
+  const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, 32);
   // The index folds in its own way, so it gets the words as they were written.
   // A letter with its accent is one character or two, depending on the keyboard; the index treats these as different.
   const terms = [
@@ -82,7 +74,8 @@ export function parseQuery(query: string): TextQuery {
         .map((word) => {
           const quoted = `"${word.replaceAll('"', '""')}"`;
           const lastToken = tokenize(word).at(-1) ?? "";
-          return lastToken.length >= MIN_PREFIX ? `${quoted}*` : quoted;
+          // Shorter words match whole words only, not the beginning of longer ones.
+          return lastToken.length >= 3 ? `${quoted}*` : quoted;
         }),
     ),
   ];

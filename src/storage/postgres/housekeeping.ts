@@ -6,8 +6,6 @@ import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../sql/house
 import type { Engine } from "../sql/steps.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
 
-const RUNS_AT_ONCE = 100;
-
 /** Implements `RunRepository.prune`. The freed space is reused; files shrink only after VACUUM FULL. */
 export async function prune(
   pool: Pool,
@@ -20,7 +18,7 @@ export async function prune(
   const forgetUpTo = async (endedBefore: number, most: number): Promise<void> => {
     for (let left = most; left > 0 && !signal.aborted;) {
       const forgotten = await engine.write(function* () {
-        const rows = yield* forgettable(endedBefore, Math.min(left, RUNS_AT_ONCE));
+        const rows = yield* forgettable(endedBefore, Math.min(left, 100));
         if (rows.length > 0) yield* forgetRuns(rows);
         return rows.length;
       });

@@ -7,8 +7,6 @@ import { StorageError } from "../../core/errors.ts";
 import { CONNECTED_LOCK } from "../sql/dialects.ts";
 import { postgresError } from "./errors.ts";
 
-/** Time in ms to gather changes: with a NOTIFY in each transaction, all commits would wait for one another. */
-const GATHER_CHANGES_MS = 10;
 /** Ids of one notification: Postgres takes 8000 bytes. */
 const IDS_AT_ONCE = 200;
 /** Interval at which every server looks, even without news: a notification may be lost with a connection. */
@@ -44,7 +42,8 @@ export class ChangeNews {
   tell(runId: string): void {
     if (this.#isClosed) return;
     this.#changed.add(runId);
-    this.#gathering ??= setTimeout(() => this.#send(), GATHER_CHANGES_MS);
+    // Time in ms to gather changes: with a NOTIFY in each transaction, all commits would wait for one another.
+    this.#gathering ??= setTimeout(() => this.#send(), 10);
   }
 
   /** Calls `listener` for the changes of others, until it is closed. */

@@ -44,15 +44,12 @@ const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = 
   ["servers", readMigrations(servers)],
 ];
 
-/** Any number that no other program uses for an advisory lock. */
-const LOCK = 7_310_518_093_241;
-
 /** Creates the schema and migrates its tables to the newest version. Of servers that start at once one does it. */
 export async function migratePostgres(pool: Pool, schema: string): Promise<void> {
   const client = await pool.connect();
   try {
     await client.query("BEGIN");
-    await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
+    await client.query(`SELECT pg_advisory_xact_lock(7310518093241)`);
     const found = await client.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
     // A role that owns its schema may not create others, and `IF NOT EXISTS` asks for that right first.
     if (found.rowCount === 0) await client.query(`CREATE SCHEMA ${schema}`);

@@ -14,9 +14,6 @@ import { serverList } from "./servers.ts";
 import { secret, streamStore } from "./streams.ts";
 import type { RateStore } from "../../runs/server-ports.ts";
 
-/** Interval at which a server asks Postgres for the time and for the version of the tables, in ms. */
-const ASK_MS = 10_000;
-
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */
 export async function openPostgres(
   given: PostgresOptions & { logger: Logger; largeValues?: ObjectPlace | undefined },
@@ -114,7 +111,8 @@ async function sharedFacts(access: Access, logger: Logger) {
   };
   const timer = setInterval(() => {
     ask().catch((error: unknown) => logger.warn("storage.not_asked", { error }));
-  }, ASK_MS).unref();
+    // Interval at which a server asks Postgres for the time and for the version of the tables, in ms.
+  }, 10_000).unref();
   await ask();
   return {
     /** The time of Postgres: leases of one server end for the others when they end for it. */

@@ -40,9 +40,6 @@ export function* wake(runId: string, now: number): Steps<void> {
 export const childId = (parent: string, call: string): string =>
   `run_${createHash("sha256").update(`${parent} ${call}`).digest("base64url").slice(0, 24)}`;
 
-/** Longest report that comes as a message; the end of the run has the whole. */
-const MOST = 100_000;
-
 /** The report of a run that has ended: its answer, or why there is none. `message`: as the agent reads it. */
 export function childReport(run: Run) {
   const { id, structured, failure, cancelReason, stopReason, parent } = run;
@@ -54,7 +51,7 @@ export function childReport(run: Run) {
   const report = [...(reason === undefined ? [] : [reason]), ...said].join("\n\n") || "Task completed";
   const end = hasAnswer ? STATUS_WORDS[run.status] : endedEarly(stopReason);
   const name = parent?.agent.at(-1)?.name ?? "";
-  return { status, report, message: quoted({ id, name, end }, cutMiddle(report, MOST)) };
+  return { status, report, message: quoted({ id, name, end }, cutMiddle(report, 100_000)) };
 }
 
 /** The report between marks that it cannot contain: it is material, and no word of the user's. */

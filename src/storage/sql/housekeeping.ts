@@ -6,8 +6,6 @@ import { IS_FORGETTABLE } from "./runs.ts";
 import { TABLES_OF_RUN } from "./schema.ts";
 import { type Engine, type Steps, all, change, insert } from "./steps.ts";
 
-/** Copying a thread never takes so long, in milliseconds. */
-const COPY_MS = 3_600_000;
 /** Threads looked up or noted between two turns of the event loop. */
 const THREADS_PER_TURN = 200;
 
@@ -25,7 +23,8 @@ export async function beginPrune(place: PrunePlace, context: PruneContext): Prom
   await engine.write(function* () {
     // Old copies of threads that no run took over.
     const sql = "DELETE FROM thread_copies WHERE begun_at < @before RETURNING id";
-    yield* noteThreads((yield* all<{ id: string }>(sql, { before: now - COPY_MS })).map(({ id }) => id));
+    // Copying a thread never takes so long, in milliseconds.
+    yield* noteThreads((yield* all<{ id: string }>(sql, { before: now - 3_600_000 })).map(({ id }) => id));
   });
   await forgetThreads(place, context);
   report.memories = (await sweepMemories?.(signal)) ?? 0;

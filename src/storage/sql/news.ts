@@ -30,9 +30,6 @@ const toWaiting = (row: NewsRow & Pick<RunRow, "name" | "task">): WaitingNews =>
   ...(row.dead_at === null ? { dueAt: row.due_at } : {}),
 });
 
-/** Time in which questions of other MCP servers are collected into one message: some ask several in a row. */
-const COLLECT_MS = 2000;
-
 /** Writes an event with its messages. Belongs into the transaction of the reported change. */
 export function* append(
   { id, environment, principal }: Pick<RunRow, "id" | "environment" | "principal">,
@@ -49,7 +46,8 @@ export function* append(
       const join = `UPDATE news_deliveries SET due_at = due_at
   WHERE run_id = @run_id AND type = @type AND target = @target AND attempts = 0 AND dead_at IS NULL`;
       if (type === "question.asked" && (yield* change(join, place)) > 0) continue;
-      const due = { created_at: now, due_at: isForeign ? now + COLLECT_MS : now };
+      // Time in which questions of other MCP servers are collected into one message: some ask several in a row.
+      const due = { created_at: now, due_at: isForeign ? now + 2000 : now };
       yield* insert("news_deliveries", { ...place, seq, environment, ...due });
     }
     yield* change(

@@ -10,8 +10,6 @@ import { type Engine, type Statement, type Steps, all, first } from "./steps.ts"
 
 /** Runs that are looked at in one turn of the event loop. */
 const WINDOW = 400;
-/** Window for runs that the index leaves out, some of which are long. */
-const LEFT_OUT_WINDOW = 50;
 const NEWEST = Number.MAX_SAFE_INTEGER;
 
 /** A text to find, in the forms that an engine compares. */
@@ -78,7 +76,8 @@ export async function search(
     return (await read(WINDOW, `runs WHERE ${owned}`)).map(toSummary);
   // A run that ends in between is found twice rather than never.
   const { hint, condition } = index.leftOut;
-  const leftOut = await read(LEFT_OUT_WINDOW, `runs ${hint} WHERE ${condition} AND ${owned}`);
+  // Window for runs that the index leaves out, some of which are long.
+  const leftOut = await read(50, `runs ${hint} WHERE ${condition} AND ${owned}`);
   const isHit = `${owned} AND ${isFound}`;
   const indexed = await collect((page) => judgeNext(proposals, isHit, { ...values, ...page }));
   return [...new Map([...leftOut, ...indexed].map((row) => [row.number, row])).values()]

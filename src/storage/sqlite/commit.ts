@@ -166,8 +166,6 @@ export class GroupCommit {
 
 /** From so many unwritten pages on, 4 MB, the write-ahead log is written into the file. */
 const LONG_LOG = 1000;
-/** From so many pages on, 32 MB, writers wait until the log is in the file: only then SQLite reuses it. */
-const FULL_LOG = 8000;
 
 /**
  * Lets a thread write the connection's log into its file from time to time, which SQLite would do within a commit.
@@ -195,7 +193,8 @@ export function writeLogInThread(database: Database, onError: (error: unknown) =
       const [state] = database.pragma("wal_checkpoint(NOOP)") as [{ log: number; checkpointed: number }];
       const { pages, waiting } = { pages: state.log, waiting: state.log - state.checkpointed };
       if (waiting >= LONG_LOG) underWay ??= write();
-      if (pages < FULL_LOG || waiting === 0) return;
+      // From so many pages on, 32 MB, writers wait until the log is in the file: only then SQLite reuses it.
+      if (pages < 8000 || waiting === 0) return;
       pause ??= inTurn(database, async () => {
         await underWay;
         await (underWay ??= write());

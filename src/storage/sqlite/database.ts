@@ -31,8 +31,6 @@ function assertInPlace(path: string, name: string): () => void {
 
 /** Maximum time that opening or reading a file waits for another connection, in ms. */
 const LONG_WAIT_MS = 5000;
-/** Time during which work is retried while another connection holds the lock, in ms. */
-const LOCK_PATIENCE_MS = 5000;
 
 /** For each queue the last one that waits in it. */
 const queues = new WeakMap<object, Promise<void>>();
@@ -52,7 +50,7 @@ export async function whenUnlocked<T>(queue: object, work: () => T): Promise<T> 
       if (!isLocked(thrown)) throw thrown;
     }
   }
-  const giveUpAt = performance.now() + LOCK_PATIENCE_MS;
+  const giveUpAt = performance.now() + 5000;
   return inTurn(queue, () => untilUnlocked(work, giveUpAt));
 }
 
@@ -167,8 +165,6 @@ const MEMORY = ":memory:";
 const BUSY_PAUSE_MS = 20;
 /** Maximum time that opening waits for other processes while the event loop runs, in ms. */
 const OPENING_MS = 20_000;
-/** SQLite shortens the write-ahead log to this limit, which takes 2 ms for each megabyte within a commit. */
-const LOG_BYTES = 64_000_000;
 
 /**
  * Opens (or creates) the database `file`; `:memory:` is a private one that ends with its connection.
@@ -288,9 +284,6 @@ function createPrivate(path: string): void {
   }
 }
 
-/** Cache size of a connection. The system caches the file too, and SQLite's default of 16 MB only added memory. */
-const CACHE_KIB = 4000;
-
 /** Sets the connection up; makes so many `tries` at what SQLite refuses without waiting for the busy timeout. */
 function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: number): void {
   database.pragma("trusted_schema = OFF");
@@ -302,9 +295,11 @@ function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: nu
   // Two processes that turn the log on at once can be refused at once, without the busy timeout.
   retryWhileBusy(tries, () => database.pragma("journal_mode = WAL"));
   database.pragma(`synchronous = ${synchronous}`);
-  database.pragma(`cache_size = -${CACHE_KIB}`);
+  // Cache size of a connection. The system caches the file too, and SQLite's default of 16 MB only added memory.
+  database.pragma(`cache_size = -4000`);
   database.pragma("foreign_keys = ON");
-  database.pragma(`journal_size_limit = ${LOG_BYTES}`);
+  // SQLite shortens the write-ahead log to this limit, which takes 2 ms for each megabyte within a commit.
+  database.pragma(`journal_size_limit = 64000000`);
 }
 
 function retryWhileBusy(tries: number, action: () => void): void {

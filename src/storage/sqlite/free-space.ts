@@ -9,17 +9,16 @@ import { checkpointInThread } from "./threads.ts";
 const PAGES_PER_TURN = 64;
 /** Pages moved in one transaction on a full disk. */
 const PAGES_IN_OWN_ROOM = 8;
-/** So much of the file stays free, because it is used again soon. */
-const KEPT_SHARE = 1 / 16;
 
 /**
  * Returns the free pages of the file to the file system, in pieces. Returns the bytes by which the file got smaller,
  * which is 0 for a file that was made without `auto_vacuum`. Readers at work may delay this until the next call.
  */
 export async function returnSpace(database: Database, signal: AbortSignal): Promise<number> {
-  if (pragmaNumber(database, "auto_vacuum") !== INCREMENTAL) return 0;
+  if (pragmaNumber(database, "auto_vacuum") !== 2) return 0;
   const before = pragmaNumber(database, "page_count");
-  while (!signal.aborted && pragmaNumber(database, "freelist_count") > before * KEPT_SHARE) {
+  // So much of the file stays free, because it is used again soon.
+  while (!signal.aborted && pragmaNumber(database, "freelist_count") > before * (1 / 16)) {
     // Pages that a power cut restores are free, and are returned by the next call.
     await inOwnRoom(database, (again) => {
       const count = again ? PAGES_IN_OWN_ROOM : PAGES_PER_TURN;
@@ -46,8 +45,6 @@ export async function inOwnRoom<T>(database: Database, work: (again: boolean) =>
     return work(true);
   }
 }
-
-const INCREMENTAL = 2;
 
 /** One statement deletes at most so much, because more would block the event loop. */
 const ROWS = 200;

@@ -8,10 +8,6 @@ import { migrate } from "./migrations.ts";
 import { readMigrations } from "../sql/sql-files.ts";
 import tables from "./streams.sql" with { type: "text" };
 
-const CHARACTERS_PER_TURN = 1024 * 1024;
-/** Adding up the sizes of so many messages takes about 2 ms. */
-const SUMMED_AT_ONCE = 80_000;
-
 /** Opens `file`, and makes it if there is none; `:memory:` keeps the messages until it is closed. @throws StorageError */
 export async function openStreams(file: string): Promise<StreamStore> {
   const database = await openDatabaseInTurns(file, { synchronous: "NORMAL" });
@@ -66,7 +62,7 @@ async function deleteInTurns(
     const rows = some.all(...values);
     let dropped = 0;
     for (const { id, size } of rows) {
-      if (dropped >= Math.min(left, CHARACTERS_PER_TURN)) break;
+      if (dropped >= Math.min(left, 1024 * 1024)) break;
       drop.run(id);
       dropped += size;
     }
@@ -84,7 +80,8 @@ async function sizeOfAll(database: Database): Promise<number> {
       "SELECT (SELECT max(id) FROM stream_events) - (SELECT min(id) FROM stream_events)",
     )
     .pluck();
-  if (database.memory || (span.get() ?? 0) < SUMMED_AT_ONCE)
+  // Adding up the sizes of so many messages takes about 2 ms.
+  if (database.memory || (span.get() ?? 0) < 80_000)
     return database.prepare<[], { total: number }>(sum).get()?.total ?? 0;
   const [row] = (await readInThread(database.name, sum)) as { total: number }[]; // the columns it selects
   return row?.total ?? 0;

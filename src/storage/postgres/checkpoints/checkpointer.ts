@@ -43,7 +43,6 @@ const ADD_WRITES = ifHeld(`${sql("put writes")} DO NOTHING`);
 const REPLACE_WRITES = ifHeld(
   `${sql("put writes")} DO UPDATE SET channel = excluded.channel, type = excluded.type, value = excluded.value`,
 );
-const PUT_CHECKPOINT = ifHeld(sql("put checkpoint"));
 
 /** Checkpoints go first: without them it does not count as a thread any more. */
 const CHECKPOINT_TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
@@ -173,7 +172,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const [type, state, facts] = await this.#large.dumpsCheckpoint(copy, metadata, graph);
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     for (const result of this.#state.results.of(graph, parent)) await result;
-    await this.#store(PUT_CHECKPOINT, thread, {
+    await this.#store(ifHeld(sql("put checkpoint")), thread, {
       ...token,
       ...graph,
       id: checkpoint.id,

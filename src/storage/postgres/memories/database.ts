@@ -32,30 +32,22 @@ ORDER BY score DESC, namespace, key LIMIT @limit`;
   };
 }
 
-/** Postgres takes 2,046 bytes a word, 255 places of one, and places up to 16,383. */
-const LONGEST = 200;
-const PLACES = 100;
-const LAST_PLACE = 16_383;
-/** All of them together may have a megabyte. */
-const BYTES = 900_000;
-/** Shorter words match whole words only, not the beginning of longer ones. */
-const MIN_PREFIX = 3;
 /** Words of one query. */
 const MOST_WORDS = 32;
 
 const quotedLexeme = (word: string): string => `'${word.replace(/['\\]/g, "$&$&")}'`;
 
 const lexemes = (text: string): string[] =>
-  tokenize(fold(text.normalize("NFC"))).map((word) => word.toLowerCase().slice(0, LONGEST));
+  tokenize(fold(text.normalize("NFC"))).map((word) => word.toLowerCase().slice(0, 200));
 
 /** The words of a key, which weigh more, and of a text; of scripts without spaces the pairs of characters. */
 export function wordVector(key: string, text: string): string {
   const places = new Map<string, string[]>();
   let place = 0;
   const add = (word: string, weight: string): void => {
-    place = Math.min(place + 1, LAST_PLACE);
+    place = Math.min(place + 1, 16_383);
     const known = places.get(word) ?? [];
-    if (known.length < PLACES) places.set(word, [...known, `${place}${weight}`]);
+    if (known.length < 100) places.set(word, [...known, `${place}${weight}`]);
   };
   for (const word of lexemes(key)) add(word, "A");
   for (const word of lexemes(text)) add(word, "");
@@ -70,7 +62,8 @@ export function wordVector(key: string, text: string): string {
   for (const [word, at] of places) {
     const part = `${quotedLexeme(word)}:${at.join(",")}`;
     bytes += Buffer.byteLength(part);
-    if (bytes > BYTES) break;
+    // All of them together may have a megabyte.
+    if (bytes > 900_000) break;
     parts.push(part);
   }
   return parts.join(" ");
@@ -79,7 +72,8 @@ export function wordVector(key: string, text: string): string {
 /** A query for any word of the text, or any that begins with one; empty when it has no words. */
 function wordQuery(query: string): string {
   const terms = lexemes(query).map((word) =>
-    word.length < MIN_PREFIX ? quotedLexeme(word) : `${quotedLexeme(word)}:*`,
+    // Shorter words match whole words only, not the beginning of longer ones.
+    word.length < 3 ? quotedLexeme(word) : `${quotedLexeme(word)}:*`,
   );
   const phrases = gramRuns(query).flatMap(({ pairs, last }) =>
     pairs.length === 0

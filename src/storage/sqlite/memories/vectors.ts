@@ -15,11 +15,6 @@ export type VectorIndexConfig = Pick<IndexConfig, "dims" | "fields"> &
 /** One vector of `dims` numbers for each text, in their order. */
 export type Embed = (texts: string[]) => Promise<number[][]>;
 
-/** Items whose vectors are compared between two turns of the event loop. */
-const COMPARED_VECTORS = 128;
-const PUT =
-  "INSERT INTO store_vectors (item, field, vector) VALUES (@item, @field, @vector) ON CONFLICT DO NOTHING";
-
 /**
  * Adds vectors of items: 32-bit floats of length 1, compared with each query one by one. That is exact and needs no
  * index; a search takes time in proportion to the vectors below its prefix.
@@ -44,7 +39,10 @@ export function withVectors(memories: MemoryDatabase, config: VectorIndexConfig)
           yield* after?.(item) ?? [];
           yield* change("DELETE FROM store_vectors WHERE item = @item", { item });
           for (const { field, text } of texts[index] ?? [])
-            yield* change(PUT, { item, field, vector: known.get(text) ?? null });
+            yield* change(
+              "INSERT INTO store_vectors (item, field, vector) VALUES (@item, @field, @vector) ON CONFLICT DO NOTHING",
+              { item, field, vector: known.get(text) ?? null },
+            );
         },
       }));
     },
@@ -58,7 +56,7 @@ export function withVectors(memories: MemoryDatabase, config: VectorIndexConfig)
 async function rank({ engine }: MemoryDatabase, range: NamespaceRange, now: number, wanted: Float32Array) {
   type Row = ItemPosition & { id: number; vector: Uint8Array | null };
   const best = new Map<number, number | undefined>();
-  const values = { ...rangeStretch(range), now, limit: COMPARED_VECTORS };
+  const values = { ...rangeStretch(range), now, limit: 128 };
   for (;;) {
     const sql = `
 SELECT i.id, i.namespace, i.key, v.vector

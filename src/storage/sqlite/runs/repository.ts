@@ -42,12 +42,7 @@ export function sqliteRuns(database: Database): RunRepository {
   });
 }
 
-const RUNS_PER_LOOK = 10;
-/** Runs that are deleted between two flushes of the log. */
-const RUNS_PER_FLUSH = 500;
 const EVENTS_PER_PIECE = 100;
-/** A transaction begins no further run after so many milliseconds, because others wait for it. */
-const TURN_MS = 2;
 
 /**
  * Deletes finished runs, oldest first, with their journal, approvals and result. With the last run of a thread, its
@@ -72,8 +67,8 @@ export async function prune(
   // To keep below a size, runs are deleted one at a time, because the next may fit.
   const forgetNext = async (): Promise<number> => {
     let ofAge = 0;
-    for (let last = -1; last !== 0 && ofAge < RUNS_PER_FLUSH && !signal.aborted; ofAge += last) {
-      last = await forgetSome(before, RUNS_PER_LOOK);
+    for (let last = -1; last !== 0 && ofAge < 500 && !signal.aborted; ofAge += last) {
+      last = await forgetSome(before, 10);
       await nextTurn();
     }
     return ofAge > 0 || !(await isTooMuch()) ? ofAge : forgetSome(now - KEPT_FOR_SIZE_MS, 1);
@@ -121,7 +116,8 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND ${IS_FORGETT
 
 /** Deletes some of the runs that ended before then; returns their number, which is 0 when there are none. */
 function* deleteEndedRuns(endedBefore: number, limit: number): Steps<number> {
-  const over = performance.now() + TURN_MS;
+  // A transaction begins no further run after so many milliseconds, because others wait for it.
+  const over = performance.now() + 2;
   let forgotten = 0;
   for (const row of yield* forgettable(endedBefore, limit)) {
     if (forgotten > 0 && performance.now() >= over) break;
@@ -130,9 +126,6 @@ function* deleteEndedRuns(endedBefore: number, limit: number): Steps<number> {
   }
   return forgotten;
 }
-
-/** Bytes that must be free beside the database: a run that cannot be stored must not be started. */
-const MIN_FREE = 16 * 1024 * 1024;
 
 /** @throws unless the database can be written to now. Changes nothing in it. */
 export async function assertWritable(
@@ -154,5 +147,6 @@ export async function assertWritable(
   }
   if (database.memory) return;
   const free = await freeBytes(dirname(database.name));
-  if (free < MIN_FREE) throw new Error(`only ${free} bytes are free beside the database`);
+  // Bytes that must be free beside the database: a run that cannot be stored must not be started.
+  if (free < 16 * 1024 * 1024) throw new Error(`only ${free} bytes are free beside the database`);
 }

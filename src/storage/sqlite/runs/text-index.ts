@@ -7,8 +7,6 @@ import { type Statement, type Steps, first } from "../../sql/steps.ts";
 const MAX_GROUPS = 12;
 /** Entries of a short text that are looked through; one with more is in so many runs that reading them finds it soon. */
 const MAX_ENTRIES = 2000;
-/** The highest character that a term may have. */
-const LAST = "\u{10FFFF}";
 
 export const textIndex: RunIndex = {
   leftOut: { hint: "INDEXED BY runs_left_out_of_texts", condition: LEFT_OUT_OF_TEXTS },
@@ -54,7 +52,7 @@ function* beginning(forms: readonly string[][], { tasksOnly }: SearchedText): St
     const begin = letters.join("");
     return [
       [`from${at}`, begin],
-      [`to${at}`, begin + LAST],
+      [`to${at}`, begin + "\u{10FFFF}"],
     ];
   });
   const values: Statement["values"] = Object.fromEntries(ranges);
