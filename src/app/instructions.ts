@@ -15,16 +15,11 @@ import { LOCAL } from "../runs/run.ts";
 import type { Owner, PlacesConfig } from "./owned-places.ts";
 import { readIgnoreFiles, originalOf, findRepository, rulesOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../core/text.ts";
 
 /** Limits them, because every model call carries all of them. */
 const LONGEST_INSTRUCTIONS = 100_000;
-
-/** Instructions for the agent of a run that proposes its changes. */
-const ON_A_COPY =
-  "`/workspace` is a copy of the user's folder. When you have answered, a person reviews all that you changed in it and decides what is applied. So change it as if it were the folder itself, and name in your answer what you changed and why. Git, builds and tests work on the copy.";
-
-const NOT_APPLIED =
-  "The copy still has earlier changes of these files, which the person did not apply. Propose none again that they refused, unless the task asks for it:";
 
 /** Returns the instructions of a run: configured ones with the facts about its workspace, and the folders that have others. */
 export async function instructionsFor(
@@ -38,8 +33,11 @@ export async function instructionsFor(
   if (owner.changes !== "propose") return { ...configured, ...places };
   const { notApplied = [] } = owner;
   const earlier =
-    notApplied.length === 0 ? [] : [`${NOT_APPLIED}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
-  return { systemPrompt: [...Object.values(configured), ON_A_COPY, ...earlier].join("\n\n"), ...places };
+    notApplied.length === 0 ? [] : [`${texts.notApplied}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
+  return {
+    systemPrompt: [...Object.values(configured), texts.worksOnCopy, ...earlier].join("\n\n"),
+    ...places,
+  };
 }
 
 /** Folders with instructions for the run. Those of the home folder are for the person at this machine only. */
@@ -78,10 +76,7 @@ export async function loadInstructions({
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw broken(`cannot be read (${error.code}). Restore it, or correct the setting.`);
   });
-  if (text.length > LONGEST_INSTRUCTIONS)
-    throw broken(
-      `has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
-    );
+  if (text.length > LONGEST_INSTRUCTIONS) throw broken(fill(texts.instructionsTooLong, LONGEST_INSTRUCTIONS));
   return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
 }
 

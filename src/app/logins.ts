@@ -20,6 +20,8 @@ import { keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
 import { namedHosts } from "../web/url.ts";
 import { parsedUrl } from "../core/unknown.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../core/text.ts";
 
 /** The log-ins of this data directory, and the way to authorization servers. */
 export function loginsOf({ dataDir, web }: Pick<Config, "dataDir" | "web">, env: Environment): LoginOptions {
@@ -51,10 +53,7 @@ export function loginPlace(
   const cannot = (problem: string) => ({ ok: false, problem }) as const;
   if (!("url" in given)) return cannot("is started by a command, so nobody logs in there.");
   if (given.noLogin) return cannot("has oauth switched off in its entry, so nobody logs in there.");
-  if (!takesLogin(given))
-    return cannot(
-      "has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.",
-    );
+  if (!takesLogin(given)) return cannot(texts.hasOwnToken);
   try {
     const { server, secrets } = expandServer(given, env);
     if (!("url" in server) || parsedUrl(server.url) === undefined)
@@ -107,9 +106,7 @@ class LoginFiles implements LoginStore {
       const text = decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES), undefined, "utf8");
       return JSON.parse(text + decipher.final("utf8")) as Login; // only this class has the key
     } catch {
-      throw new McpUnavailableError(
-        `its log-in cannot be read, because its key has changed; run ${PROGRAM} login ${server}`,
-      );
+      throw new McpUnavailableError(fill(texts.loginKeyChanged, PROGRAM, server));
     }
   }
 
@@ -197,8 +194,5 @@ class LoginFiles implements LoginStore {
 function throwUnusable(error: unknown): never {
   if (error instanceof McpUnavailableError || error instanceof ConfigurationError) throw error;
   const code = codeOf(error) ?? "unknown error";
-  throw new McpUnavailableError(
-    `its log-in cannot be read or kept (${code}); check the folder logins of the data directory`,
-    { cause: error },
-  );
+  throw new McpUnavailableError(fill(texts.loginNotKept, code), { cause: error });
 }

@@ -12,6 +12,7 @@ import { folderName, worksIn } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
 import type { PageServer, ServerDeps } from "../server/contracts/deps.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export interface OpenPage {
   config: Config;
@@ -52,10 +53,10 @@ function pageFacts(config: Config): Pick<PagesOptions, "settings" | "folderOf" |
   return {
     settings:
       config.workspaceFolder !== undefined
-        ? { folder: "A folder of its own", folderSetBy: BY_PATTERN }
+        ? { folder: "A folder of its own", folderSetBy: texts.setByPattern }
         : config.workspace === undefined
           ? {}
-          : { folder: basename(config.workspace), folderSetBy: BY_NAME },
+          : { folder: basename(config.workspace), folderSetBy: texts.setByName },
     isHere: ({ environment }) => isHere(environment),
     // With a folder for each principal or thread, that of the workspace is none that a run works in.
     ...(config.workspaceFolder === undefined
@@ -63,8 +64,3 @@ function pageFacts(config: Config): Pick<PagesOptions, "settings" | "folderOf" |
       : {}),
   };
 }
-
-const BY_PATTERN =
-  "The setting workspaceFolder gives each run its folder, and is read when the server starts.";
-const BY_NAME =
-  "The setting workspace names it, and is read when the server starts. All runs of this server work in it.";

@@ -23,6 +23,7 @@ import { PROGRAM } from "../config/program.ts";
 import { promptFileProblem } from "./instructions.ts";
 import { ruleProblem } from "../rules/rule.ts";
 import { otherModelProblem } from "./models.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /**
  * Opens storage and connects model, agent and runs. Closing the service parks the runs at work, then closes all
@@ -166,12 +167,10 @@ const openProposals = (config: RunSettings["config"], clock: Storage["clock"]) =
 const findMainRun = async (run: Run, { runs }: Storage): Promise<Run> =>
   (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
 
-const WORKSPACE_NOT_SHARED =
-  "The workspace is another folder than the one that other programs on this Postgres have at the same path, so they could not continue each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a program that has its folder.";
+const WORKSPACE_NOT_SHARED = texts.otherWorkspace;
 const OUTDATED = {
   code: "restart_needed",
-  message:
-    "No run was started: a newer version of this program has updated the data directory since this server was started. Restart the server; all runs are kept, and continue in the newer version.",
+  message: texts.newerVersion,
 } as const;
 
 /** Finds the first reason why no run can be started now. */
@@ -191,7 +190,6 @@ async function startRefusal(settings: RunSettings, choice: ModelChoice): Promise
     : { code: "configuration_invalid", message: `No run was started. ${problem}` };
 }
 
-const SET_WORKSPACE =
-  'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';
+const SET_WORKSPACE = texts.setWorkspace;
 const NO_WORKSPACE = `No run was started: the server has no workspace, the folder the agent works in. ${SET_WORKSPACE}`;
 const WORKSPACE_GONE = `No run was started: the workspace folder no longer exists or cannot be opened. Restore it, or choose another. ${SET_WORKSPACE}`;

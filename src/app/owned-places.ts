@@ -10,6 +10,8 @@ import { ConfigurationError } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { linkStatsAt } from "../core/stats.ts";
 import type { Principal } from "../runs/run.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../core/text.ts";
 
 /** Owner of files. Without a thread: those that all threads of the principal share. */
 export interface Owner {
@@ -70,11 +72,7 @@ export function originalOf(
     mkdirSync(folder, { recursive: true });
   } catch (error) {
     const code = String(Reflect.get(Object(error), "code"));
-    throw new ConfigurationError(
-      "workspace_folder",
-      `The folder of workspaceFolder cannot be created below the workspace (${code}).`,
-      { cause: error },
-    );
+    throw new ConfigurationError("workspace_folder", fill(texts.folderNotMade, code), { cause: error });
   }
   return folder;
 }

@@ -1,7 +1,8 @@
 import { errorMessage } from "../core/errors.ts";
-import { headOf } from "../core/text.ts";
+import { headOf, fill } from "../core/text.ts";
 import type { BackendErrorCode, FileOperationError } from "./backend.ts";
 import table from "./errors.json" with { type: "json" };
+import texts from "./texts.json" with { type: "json" };
 
 /**
  * Every way a file operation fails: one function, one code and one text per fact. `errors.json` has those whose text
@@ -75,15 +76,12 @@ export const errors = {
     cause: thrown,
   }),
   partlyDeleted: (path: string, removed: readonly string[], reason: string) =>
-    makeFailure(
-      "io",
-      `'${path}' was deleted only partly (removed: ${removed.join(", ") || "nothing"}): ${reason}`,
-    ),
+    makeFailure("io", fill(texts.partlyDeleted, path, removed.join(", ") || "nothing", reason)),
   /** `doubt`: why the text that was read is not certainly the one of the file, as a clause. */
   uncertainEncoding: (path: string, encoding: string, doubt: string) =>
     makeFailure(
       "encoding",
-      `File '${path}' was read as ${encoding.toUpperCase()}, but ${doubt}, so it cannot be edited. ${toConvert(encoding)}`,
+      fill(texts.uncertainEncoding, path, encoding.toUpperCase(), doubt, toConvert(encoding)),
     ),
   notInEncoding: (path: string, character: string, encoding: string) =>
     makeFailure(
@@ -92,46 +90,23 @@ export const errors = {
     ),
   invalidBase64: (path: string, mimeType: string) =>
     makeFailure("encoding", `Content of '${path}' must be base64, because its type is ${mimeType}`),
-  binaryTooLarge: (bytes: number) =>
-    makeFailure(
-      "too_large",
-      `file too large to read (${megabytes(bytes)}MB exceeds 10MB limit for binary files)`,
-    ),
+  binaryTooLarge: (bytes: number) => makeFailure("too_large", fill(texts.binaryTooLarge, megabytes(bytes))),
   tooLargeToEdit: (path: string, bytes: number, limit: number) =>
-    makeFailure(
-      "too_large",
-      `File '${path}' is too large to edit (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
-    ),
+    makeFailure("too_large", fill(texts.tooLargeToEdit, path, megabytes(bytes), megabytes(limit))),
   tooLargeToLoad: (path: string, bytes: number, limit: number) =>
-    makeFailure(
-      "too_large",
-      `File '${path}' is too large to load at once (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB); read it in pages`,
-    ),
+    makeFailure("too_large", fill(texts.tooLargeToLoad, path, megabytes(bytes), megabytes(limit))),
   fileTooLarge: (path: string, bytes: number, limit: number) =>
-    makeFailure(
-      "too_large",
-      `File '${path}' is too large for this backend (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
-    ),
-  changedOutputs: (cell: number) =>
-    makeFailure(
-      "unsupported",
-      `Outputs come from running the notebook: the outputs of cell ${cell} can be removed, but not changed`,
-    ),
+    makeFailure("too_large", fill(texts.fileTooLarge, path, megabytes(bytes), megabytes(limit))),
+  changedOutputs: (cell: number) => makeFailure("unsupported", fill(texts.changedOutputs, cell)),
   lineTooLong: (path: string, line: number, limit: number) =>
     makeFailure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`),
   offsetPastEnd: (offset: number, lines: number) =>
     makeFailure("out_of_range", `Line offset ${offset} exceeds file length (${lines} lines)`),
   stringNotFound: (old: string) => makeFailure("no_match", `String not found in file: '${shortQuote(old)}'`),
   stringAmbiguous: (old: string, count: number) =>
-    makeFailure(
-      "ambiguous",
-      `String '${shortQuote(old)}' appears ${count} times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.`,
-    ),
+    makeFailure("ambiguous", fill(texts.stringAmbiguous, shortQuote(old), count)),
   tooManyMatches: (old: string, most: number) =>
-    makeFailure(
-      "ambiguous",
-      `String '${shortQuote(old)}' appears more than ${most} times in file. Add surrounding text so that it appears less often, or change the file with a command.`,
-    ),
+    makeFailure("ambiguous", fill(texts.tooManyMatches, shortQuote(old), most)),
   outsideCommandFolder: (directory: string, path: string) =>
     makeFailure("unsupported", `Commands run in ${directory} and below only, not in '${path}'`),
 };

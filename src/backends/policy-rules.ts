@@ -3,6 +3,8 @@ import { ConfigurationError } from "../core/errors.ts";
 import type { Backend } from "./backend.ts";
 import { type Glob, compileGlob, literalStarts } from "./glob.ts";
 import { addPrefix, isAtOrBelow, parentPaths, stripPrefix, validatePath } from "./paths.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../core/text.ts";
 
 export interface PolicyOptions {
   /** Refuses every change. Default false. */
@@ -148,17 +150,11 @@ export const fold = (path: string): string =>
 function prefixPath(prefix: string): string {
   const valid = validatePath(prefix);
   if (valid.ok && prefix.startsWith("/")) return valid.path;
-  throw new ConfigurationError(
-    "INVALID_POLICY",
-    `The policy prefix '${prefix}' is not usable: use an absolute directory such as '/private/'`,
-  );
+  throw new ConfigurationError("INVALID_POLICY", fill(texts.policyPrefix, prefix));
 }
 
 function denyGlob(pattern: string): Glob {
   const compiled = compileGlob(pattern, { fromRoot: true, nameAtAnyDepth: true });
   if (compiled.ok) return compiled.glob;
-  throw new ConfigurationError(
-    "INVALID_POLICY",
-    `The policy pattern '${pattern}' is not usable: ${compiled.error}`,
-  );
+  throw new ConfigurationError("INVALID_POLICY", fill(texts.policyPattern, pattern, compiled.error));
 }

@@ -16,6 +16,8 @@ import type {
 } from "./backend.ts";
 import { type BackendV1, adaptBackend } from "./foreign/adapt.ts";
 import { addPrefix, isAtOrBelow, stripPrefix } from "./paths.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../core/text.ts";
 
 /**
  * The files of a checkpointed state as one step sees them. `record` is not changed; all calls of the step share
@@ -200,10 +202,7 @@ export async function resolveBackend(source: BackendSource, runtime: BackendRunt
 export function checkBackend(owner: string, source: unknown): void {
   if (typeof source === "function") return;
   if (typeof source !== "object" || source === null || !("read" in source)) {
-    throw new ConfigurationError(
-      "INVALID_BACKEND",
-      `${owner} is not a backend; pass one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
-    );
+    throw new ConfigurationError("INVALID_BACKEND", fill(texts.notABackend, owner));
   }
   // The methods that no backend may lack, and those of the first version of deepagents' protocol.
   const present: readonly (keyof Backend)[] = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"];
@@ -221,10 +220,7 @@ export function checkBackend(owner: string, source: unknown): void {
 export async function obtainBackend(source: BackendSource, runtime: BackendRuntime | undefined) {
   if (runtime !== undefined) return resolveBackend(source, runtime);
   if (typeof source !== "function") return isBindable(source) ? source : adaptBackend(source);
-  throw new ConfigurationError(
-    "BACKEND_RUNTIME",
-    "This backend is created for each call: pass it to an agent, which creates it",
-  );
+  throw new ConfigurationError("BACKEND_RUNTIME", texts.needsRuntime);
 }
 
 /** A class has methods on its prototype; a factory function has none. */

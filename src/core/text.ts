@@ -134,3 +134,7 @@ const escaped = byValue((character: string): string => {
 /** Text from outside that can neither end nor begin a block of these names, which are plain words of ours. */
 export const quotedIn = (names: readonly string[], text: string): string =>
   text.replaceAll(new RegExp(`<(?=\\s*(?:/\\s*)?(?:${names.join("|")})\\b)`, "gi"), () => "&lt;");
+
+/** Puts values into the gaps `{}` of a text, in their order. */
+export const fill = (text: string, ...values: readonly (string | number | undefined)[]): string =>
+  text.split("{}").reduce((begin, rest, at) => `${begin}${values[at - 1]}${rest}`);

@@ -5,8 +5,9 @@ import { ProgramFailure } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
 import { type PlainRepository, askGit, openPlainRepository } from "../core/git.ts";
 import { linkStatsAt } from "../core/stats.ts";
-import { oneLine } from "../core/text.ts";
+import { oneLine, fill } from "../core/text.ts";
 import type { Content } from "./content.ts";
+import texts from "./texts.json" with { type: "json" };
 
 interface BranchRequest {
   /** Root of a repository. */
@@ -56,10 +57,7 @@ export async function makeBranch(
     if (existsSync(worktree)) return { ok: true, worktree };
     // Makes a working tree as `git worktree add` does, which would run hooks and filters.
     const { directory } = repository;
-    if (existsSync(join(directory, "reftable")))
-      throw new Error(
-        "This repository keeps its refs in tables. Make the branch without a folder of its own.",
-      );
+    if (existsSync(join(directory, "reftable"))) throw new Error(texts.refTables);
     mkdirSync(join(directory, "worktrees"), { recursive: true });
     const own = mkdtempSync(join(directory, "worktrees", `${basename(worktree)}-`));
     writeFileSync(join(own, "HEAD"), `ref: refs/heads/${name}\n`);
@@ -111,9 +109,7 @@ async function commitOf(
     // A filter that leaves a file as it is can be left out.
     const plain = await git(base, ["hash-object", "--no-filters", "--", path]).catch(() => "");
     if (!tracked.some(([, object, other]) => other === path && object === plain.trim()))
-      throw new Error(
-        `'${path}' needs the filter '${filterOf.get(path)}', which is a program and is not run here. Leave the file out of the branch, or apply it to the folder.`,
-      );
+      throw new Error(fill(texts.needsFilter, path, filterOf.get(path)));
   }
   const known = new Set(basePaths);
   // A sparse checkout has a part of the files.

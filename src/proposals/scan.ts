@@ -13,6 +13,8 @@ import { ConfigurationError, codeOf, orElse } from "../core/errors.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { linkStatsAt } from "../core/stats.ts";
 import { type FileRules, filesRuled, treeOf } from "./content.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../core/text.ts";
 
 export interface ScannedFile {
   path: string;
@@ -70,10 +72,7 @@ export function nothingThere(thrown: unknown): [] {
 }
 
 const tooMuch = (what: string, remedy: string): ConfigurationError =>
-  new ConfigurationError(
-    "proposals",
-    `The workspace cannot be copied for a run that proposes its changes: it has ${what}. ${remedy}, or start the run with changes: "direct".`,
-  );
+  new ConfigurationError("proposals", fill(texts.notCopied, what, remedy));
 
 /** Copies a folder with all that is in it, ignored folders too. Leaves out what cannot be read, or is hidden. */
 export async function copyFolder(

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defined } from "../core/unknown.ts";
 import { defineTool, toolError } from "./tool.ts";
 import type { Field } from "./request.ts";
+import texts from "./texts.json" with { type: "json" };
 
 const field = z.strictObject({
   name: z
@@ -19,10 +20,7 @@ const field = z.strictObject({
 export const askUserTool = defineTool({
   name: "ask_user",
   kind: "plan",
-  description: [
-    "Ask the person this work is for: for a decision that is theirs or a fact that you cannot find, everything at once.",
-    "Calls that need approval ask by themselves.",
-  ].join(" "),
+  description: texts.askUser,
   schema: z.strictObject({
     question: z.string().min(1).max(4000),
     fields: z

@@ -1,9 +1,10 @@
 /** The request of a call that waits for approval: its fields, and the decision in their values. */
 import { canonicalJson } from "../core/json.ts";
-import { displayName, escapeHidden } from "../core/text.ts";
+import { displayName, escapeHidden, fill } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
 import type { RuleOffer, RuledRequest } from "../rules/call.ts";
 import type { CallRequest, CheckedAnswer, Field, PersonAnswer, PersonDecision, Value } from "./request.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Longest arguments that a form field can hold for editing, in characters. */
 export const MAX_EDITABLE = 8000;
@@ -46,8 +47,7 @@ export function callFields(call: CallRequest, offered = offeredDecisions(call)):
   if (decisions.includes("approve_always")) {
     const options = offersOf(call).map(ruleName);
     const labels = offersOf(call).map((offer) => `${ruleName(offer)}: ${offer.sentence}`);
-    const description =
-      "Only for approve_always: the rule to save. Default: the first, which allows the least";
+    const description = texts.ruleToSave;
     fields.push({ name: "rule", title: "Rule", description, type: "choice", options, labels });
   }
   if (isEditable) {
@@ -72,9 +72,7 @@ export function readDecision(
   if (!isKnown || typeof edited !== "string" || typeof message !== "string")
     return wrong("The answer was incomplete: choose a decision.");
   if (edited.length > MAX_EDITABLE || message.length > MAX_MESSAGE)
-    return wrong(
-      `The answer was too long: arguments have at most ${MAX_EDITABLE} characters, a message ${MAX_MESSAGE}.`,
-    );
+    return wrong(fill(texts.answerTooLong, MAX_EDITABLE, MAX_MESSAGE));
   if (decision === "reject")
     return checkDecision(call, { type: "reject", ...(message.trim() === "" ? {} : { message }) });
   const args = parsedJson(edited);
@@ -116,9 +114,7 @@ export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedA
 }
 
 const notOffered = (call: CallRequest, type: string): CheckedAnswer<PersonDecision> =>
-  wrong(
-    `"${type}" is not possible for this call of ${call.tool}. Possible: ${offeredDecisions(call).join(", ")}.`,
-  );
+  wrong(fill(texts.impossibleDecision, type, call.tool, offeredDecisions(call).join(", ")));
 
 const wrong = (message: string): CheckedAnswer<PersonDecision> => ({ ok: false, message });
 

@@ -22,6 +22,7 @@ import { resolveDestination, failing } from "./call-preview.ts";
 import { mendedArguments } from "./mend-arguments.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** A notice for a pattern that found nothing, when it was looked for in the root and in no directory there. */
 export async function lookedAtRoot(
@@ -241,12 +242,7 @@ export const pathText = (): z.ZodString =>
 
 /** An argument that is stored as UTF-8. */
 export const storedText = (): z.ZodString =>
-  z
-    .string()
-    .refine(
-      (text) => text.isWellFormed(),
-      "Has half of a surrogate pair; send the whole character or leave it out",
-    );
+  z.string().refine((text) => text.isWellFormed(), texts.halfSurrogate);
 
 /** An argument that is searched for. */
 export const patternText = (): z.ZodString =>

@@ -17,6 +17,7 @@ import { type TextChange, changeArtifact, readChange, replacementDiff } from "./
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { BoundPreview, ToolContext, ToolSpec } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 const editSchema = z.strictObject({
   file_path: pathText(),
@@ -30,10 +31,7 @@ export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof editSc
     {
       name: "edit_file",
       kind: "write",
-      description: [
-        "Replace text in a file that you have read.",
-        "`old_string` is literal and must match exactly, whitespace included, and once, unless `replace_all` is true: add surrounding lines to make it unique.",
-      ].join(" "),
+      description: texts.editFile,
       schema: editSchema,
       aliases: { old_str: "old_string", new_str: "new_string" },
       work: async ({ old_string: old, new_string: replacement, replace_all: all }, { path }, context) => {

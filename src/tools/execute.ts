@@ -10,6 +10,7 @@ import { resolveDestination, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Longest command, in characters: Linux takes no argument of more than 128 KiB. */
 const MAX_COMMAND = 100_000;
@@ -45,11 +46,7 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
   const spec = {
     name: "execute",
     kind: "execute",
-    description: [
-      "Run a shell command and wait for it. Returns stdout, stderr and the exit code; a failing command is an answer, not an error.",
-      "The command gets no input, so it must not ask for any.",
-      "To read, search or change files, use the file tools. Quote paths that contain spaces.",
-    ].join(" "),
+    description: texts.execute,
     handle: (args: Arguments, context: ToolContext) =>
       cancellable("execute", context.signal, () => runCommand(args, context, settings)),
     // Bound to the command's directory and its isolation.
@@ -131,7 +128,7 @@ async function runCommand(
   const end = [
     ...(timedOut && !isReported ? [`Error: Command timed out${after}.`] : []),
     exitLine(response),
-    ...(isTold ? [LEFTOVERS_STOPPED] : []),
+    ...(isTold ? [texts.leftoversStopped] : []),
     ...(job === undefined
       ? []
       : [`[Programs that this command started are still running, as background job ${job.id}. ${JOB_HINT}]`]),
@@ -155,9 +152,6 @@ const unsupported = (text: string): ToolResult => toolError(text, { code: "unsup
 
 const outputText = (output: string): string => wellFormed(output).replace(/\n$/, "") || "<no output>";
 
-const LEFTOVERS_STOPPED =
-  "[Programs that this command left running in the background were stopped with it. To keep one running, run its command line without `&` and with background: true.]";
-
 const JOB_HINT = "Read its output or stop it with the job tool";
 
 function exitLine({ exitCode, timedOut }: ExecuteResponse): string {
@@ -177,8 +171,7 @@ const jobSchema = z.strictObject({
 export const jobTool = (): ToolSpec<typeof jobSchema> => ({
   name: "job",
   kind: "read",
-  description:
-    "Manage commands that execute started in the background: list them, read the output of one so far, or stop one and its child processes. Jobs end with this run.",
+  description: texts.job,
   schema: jobSchema,
   handle: (args, context) => cancellable("job", context.signal, () => handle(args, context)),
   preview: async ({ action, id = "" }, context) => {

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { compileGlob, patternFrom } from "../backends/glob.ts";
-import { displayName } from "../core/text.ts";
+import { displayName, fill } from "../core/text.ts";
 import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolSpec } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 const globSchema = z.strictObject({
   pattern: patternText().describe("For example **/*.ts or src/{a,b}*.md"),
@@ -16,11 +17,7 @@ export const globTool = (settings: FileToolSettings): ToolSpec<typeof globSchema
     {
       name: "glob",
       kind: "read",
-      description: [
-        `Find files by name. Returns absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
-        "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
-        "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root.",
-      ].join(" "),
+      description: fill(texts.glob, MAX_LINES),
       schema: globSchema,
       async work({ pattern: given }, { path }, context) {
         const { backend, signal } = context;
@@ -93,5 +90,4 @@ const GROUP = /[@+]?\(([^()|/{}]+(?:\|[^()|/{}]+)+)\)/g;
 const NAME_IN_BRACKETS = /(?<=^|\/)\[{1,2}(?:\.{3})?\w+\]{1,2}(?=$|[/.])/g;
 
 /** Names for a model the pattern that found something. */
-export const readAs = (pattern: string): string =>
-  `[nothing matches the pattern as it stands; it was read as ${displayName(pattern)}]`;
+export const readAs = (pattern: string): string => fill(texts.otherPattern, displayName(pattern));

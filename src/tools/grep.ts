@@ -10,6 +10,7 @@ import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import { otherReading, readAs } from "./glob.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /**
  * Search results as the model reads them; files and lines keep the backend's order. `matcher` finds the
@@ -93,10 +94,7 @@ export const grepTool = (settings: FileToolSettings): ToolSpec<GrepSchema> =>
     {
       name: "grep",
       kind: "read",
-      description: [
-        "Search text files line by line.",
-        "Returns paths and matching lines with their numbers; files_with_matches gives paths only, count the number of matching lines per file.",
-      ].join(" "),
+      description: texts.grep,
       schema: schemaFor(settings.grepMaxCount),
       work: (args, { path }, context) => searchFiles(args, path, context),
       isTried: ({ pattern, regex, glob }, { path }) =>

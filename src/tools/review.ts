@@ -2,6 +2,7 @@
 import { displayName, oneLine } from "../core/text.ts";
 import { applyFilesText, counted } from "./format.ts";
 import type { Answer, CheckedAnswer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./request.ts";
+import texts from "./texts.json" with { type: "json" };
 
 type ReviewQuestion = Extract<Question, { kind: "review" }>;
 
@@ -133,10 +134,7 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
     return wrong(`'${oneLine(twice, 200)}' cannot be applied and left to the agent at once.`);
   if ([message, ...Object.values(refused)].some((text) => (text?.length ?? 0) > MAX.message))
     return wrong(`A message to the agent has at most ${MAX.message} characters.`);
-  if (branch !== undefined && !question.hasBranches)
-    return wrong(
-      "The workspace is not the root of a Git repository with a commit, so no branch can be made.",
-    );
+  if (branch !== undefined && !question.hasBranches) return wrong(texts.noBranch);
   if (branch !== undefined && Object.keys(apply).length === 0)
     return wrong("Choose the files that the branch is made of.");
   const versions = Object.entries(shown)

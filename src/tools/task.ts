@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { namesText, withinRoom } from "../core/listing.ts";
-import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
+import { cutMiddle, displayName, displayText, oneLine, fill } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { onlyAlike } from "./mend-arguments.ts";
 import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import { defineTool, toolError } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 interface SubagentSummary {
   name: string;
@@ -75,9 +76,7 @@ async function delegate(
   { spawn }: ToolContext,
 ): Promise<ToolResult> {
   if (!names.includes(type))
-    return toolError(
-      `invoked agent of type ${displayName(type)}, the only allowed types are ${namesText(names)}`,
-    );
+    return toolError(fill(texts.unknownSubagent, displayName(type), namesText(names)));
   if (!spawn) return toolError("subagents are not available here; do the task directly.");
   const report = await spawn({ subagentType: type, description });
   return report.content.length > 0 ? report : { ...report, content: "Task completed" };

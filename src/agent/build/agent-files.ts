@@ -5,7 +5,7 @@ import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
-import { headOf, oneLine } from "../../core/text.ts";
+import { headOf, oneLine, fill } from "../../core/text.ts";
 import { isRecord, defined } from "../../core/unknown.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { WEB_TOOL_NAMES } from "../../tools/options.ts";
@@ -17,6 +17,7 @@ import { parseFrontMatter } from "../messages/front-matter.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
 import { type ToolWishes, chooseTools } from "./choose-tools.ts";
 import type { SubAgent } from "./params.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export { chooseTools, type ToolOffer, type ToolWishes } from "./choose-tools.ts";
 
@@ -155,10 +156,7 @@ export function parseAgentFile(path: string, text: string) {
     plainName(String(written ?? "")) || plainName(file.replace(/(?:\.agent|\.chatmode)?\.\w+$/, ""));
   if (name === "") return refused("name: use lowercase letters, digits and hyphens");
   // Files come with a workspace that others may have written, so they only add subagents.
-  if (name === GENERAL_PURPOSE)
-    return refused(
-      `name: '${name}' is the built-in subagent, which a file cannot replace; rename the file, or put the subagent under "subagents" in the configuration`,
-    );
+  if (name === GENERAL_PURPOSE) return refused(fill(texts.builtInSubagent, name));
   const rules = toolRules(fields);
   const reason = whyNotOffered(fields) ?? (typeof rules === "string" ? rules : undefined);
   if (reason !== undefined || typeof rules === "string") return refused(String(reason));

@@ -23,6 +23,8 @@ import { finishedEvent, snapshotOf, valuesOf, whatWaits } from "../langgraph/thr
 import { type ModelSource, resolveModel } from "../models/resolve.ts";
 import tables from "./options.json" with { type: "json" };
 import { type AgentProfile, PROFILES, type ProfileName, openPlace } from "./profiles.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /**
  * A deep agent behind five functions: all that a program needs to show an agent to a person, and nothing
@@ -66,10 +68,8 @@ export interface BuildAgentOptions {
 export type AgentMode = "cowork" | "acp";
 
 const PROMPTS: Readonly<Record<AgentMode, (folder: string) => string>> = {
-  cowork: (folder) =>
-    `You work with a person on the files in ${folder}. Name files by absolute paths below it. Read before you change something, and report your changes at the end.`,
-  acp: (folder) =>
-    `You coordinate work on the files in ${folder}. Give independent parts to subagents with \`task\`, several in one reply, and name files by absolute paths. Check their reports before you answer.`,
+  cowork: (folder) => fill(texts.cowork, folder),
+  acp: (folder) => fill(texts.acp, folder),
 };
 
 /** An agent at its folder, and the thread it works on. */
@@ -113,10 +113,7 @@ export function buildAgent(given: BuildAgentOptions): WorkspaceAgent {
   const options = readOptions("buildAgent", given, tables.buildAgent);
   const { mode = "cowork", withHitl = true, threadId = randomUUID() } = options;
   if (!options.workspaceDir || !Object.hasOwn(PROMPTS, mode))
-    throw new ConfigurationError(
-      "INVALID_OPTION",
-      "buildAgent takes `workspaceDir`, the folder to work on, and as `mode` cowork or acp.",
-    );
+    throw new ConfigurationError("INVALID_OPTION", texts.workspaceNeeded);
   const profile = profileOf(options.profile ?? "deepcowork");
   const { globalSkills = join(homedir(), ".cowork", "skills") } = options;
   const place = openPlace(profile, options.workspaceDir, globalSkills);
@@ -149,7 +146,7 @@ function profileOf(chosen: ProfileName | AgentProfile): AgentProfile {
   if (Object.hasOwn(PROFILES, chosen)) return PROFILES[chosen];
   throw new ConfigurationError(
     "UNKNOWN_PROFILE",
-    `There is no profile '${chosen}'; profiles are ${Object.keys(PROFILES).join(", ")}, or your own.`,
+    fill(texts.unknownProfile, chosen, Object.keys(PROFILES).join(", ")),
   );
 }
 

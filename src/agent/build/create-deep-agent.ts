@@ -66,6 +66,8 @@ import {
   warnOfGates,
   warnOfMemorySaver,
 } from "./read-params.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /**
  * Builds a deep agent and returns its compiled LangGraph graph.
@@ -205,11 +207,7 @@ function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
   const { checkpointer } = params;
   if (!isGated(params) && params.askUser !== true) return checkpointer;
-  if (checkpointer === false)
-    throw new ConfigurationError(
-      "CHECKPOINTER_REQUIRED",
-      "interruptOn, askUser and web (unless its mode is `allow`) need a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
-    );
+  if (checkpointer === false) throw new ConfigurationError("CHECKPOINTER_REQUIRED", texts.checkpointerNeeded);
   if (checkpointer !== undefined) return checkpointer;
   warnOfMemorySaver(params.log);
   return new MemorySaver();
@@ -233,10 +231,7 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
         `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out${tool.name === "write_todos" ? " with `todos: false`" : ""}.`,
       );
     if (!/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name))
-      throw new ConfigurationError(
-        "INVALID_TOOL_NAME",
-        `'${tool.name}' cannot be the name of a tool: providers accept up to 64 letters, digits, '_' and '-'.`,
-      );
+      throw new ConfigurationError("INVALID_TOOL_NAME", fill(texts.invalidToolName, tool.name));
     tools.set(tool.name, tool);
   }
   checkAnswerTools(params.responseFormat, tools);
@@ -385,7 +380,7 @@ function systemMessage(prompt: SystemPrompt | undefined, builtIn: string): Syste
   if (unknown !== undefined)
     throw new ConfigurationError(
       "INVALID_SYSTEM_PROMPT",
-      `\`systemPrompt\` has no part '${unknown}'; its parts are ${PARTS.join(", ")}.`,
+      fill(texts.unknownPromptPart, unknown, PARTS.join(", ")),
     );
   const { prefix, base = builtIn, suffix } = parts;
   return [base, suffix].reduce<SystemMessage>(

@@ -26,6 +26,8 @@ import { modelFallbackMiddleware } from "../models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { checkSkillSources } from "./read-params.ts";
 import { listRooms } from "../layers/skill-files.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /** The layers of a main agent, outermost first: planning, memory, skills, files, delegation, context. */
 export function mainStack(params: DeepAgentParams, subagents: Described): Middleware[] {
@@ -64,11 +66,7 @@ export function forkStack(
   params: DeepAgentParams,
   subagents: Described,
 ): Middleware[] {
-  if (own)
-    throw new ConfigurationError(
-      "FORK_WITH_SKILLS",
-      `The subagent '${name}' is a fork and has the agent's skills; leave \`skills\` out.`,
-    );
+  if (own) throw new ConfigurationError("FORK_WITH_SKILLS", fill(texts.forkWithSkills, name));
   return mainStack({ ...params, middleware: [...(params.middleware ?? []), ...middleware] }, subagents);
 }
 
@@ -155,8 +153,5 @@ function arrange(
   const hint = gates.some(({ name }) => name === twice)
     ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."
     : "";
-  throw new ConfigurationError(
-    "MIDDLEWARE_NAME_COLLISION",
-    `Two middleware are named '${twice}'; names must differ.${hint}`,
-  );
+  throw new ConfigurationError("MIDDLEWARE_NAME_COLLISION", fill(texts.sameMiddleware, twice, hint));
 }

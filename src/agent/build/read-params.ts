@@ -3,7 +3,7 @@ import { criteriaProblem } from "../../core/criteria.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import { trimEndOf } from "../../core/text.ts";
+import { trimEndOf, fill } from "../../core/text.ts";
 import { isObject } from "../../core/unknown.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { WEB_TOOL_NAMES } from "../../tools/options.ts";
@@ -14,6 +14,7 @@ import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS } from "../../web/search/options.ts";
 import tables from "./options.json" with { type: "json" };
 import type { CompiledSubAgent, DeepAgentParams, GoalOptions, SubAgent } from "./params.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
 
@@ -53,9 +54,7 @@ function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
   const read = readOptions("web.search", search, tables.webSearch);
   const { provider } = read;
   if (provider === undefined || SEARCH_PROVIDERS.includes(provider)) return { ...options, search: read };
-  throw invalidOption(
-    `web.search has the provider '${provider}'; providers are ${SEARCH_PROVIDERS.join(", ")}.`,
-  );
+  throw invalidOption(fill(texts.unknownSearchProvider, provider, SEARCH_PROVIDERS.join(", ")));
 }
 
 const invalidOption = (problem: string): ConfigurationError =>
@@ -80,15 +79,11 @@ function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAge
     throw invalidSubagent(`${owner} needs a name and a description of its purpose.`);
   const subject = `The subagent '${given.name}'`;
   if ("graphId" in given) {
-    throw invalidSubagent(
-      `${subject} is an assistant of a LangGraph server (graphId), which cannot be called from here; pass a \`runnable\` whose \`invoke\` calls it.`,
-    );
+    throw invalidSubagent(fill(texts.isAssistant, subject));
   }
   const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, tables.subagent);
   if (!["isolated", "handoff", "fork", undefined].includes(spec.mode)) {
-    throw invalidSubagent(
-      `${subject} has the mode '${String(spec.mode)}'; modes are isolated (or handoff, which means the same) and fork.`,
-    );
+    throw invalidSubagent(fill(texts.unknownMode, subject, String(spec.mode)));
   }
   if ("runnable" in spec) return spec;
   const { limits, filesystem } = spec;
@@ -106,9 +101,7 @@ function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent 
   const spec = readOptions(owner, given, tables.compiled);
   const { runnable } = spec as { runnable?: { invoke?: unknown } | null }; // callers without types pass anything
   if (typeof runnable?.invoke === "function") return spec;
-  throw invalidSubagent(
-    `The runnable of the subagent '${spec.name}' has no \`invoke\`; pass a graph, an agent or another runnable.`,
-  );
+  throw invalidSubagent(fill(texts.noInvoke, spec.name));
 }
 
 const isText = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
@@ -138,9 +131,7 @@ export function warnOfGates(
       gate === false || tools.includes(name) || builtIn.includes(name) ? [] : [name],
     );
     if (unknown.length === 0) return;
-    const advice =
-      "interruptOn names tools that do not exist: nobody will be asked, unless middleware adds them. Correct the names or leave them out.";
-    log.warn("unknown_tools_gated", { tools: unknown, owner, advice });
+    log.warn("unknown_tools_gated", { tools: unknown, owner, advice: texts.unknownGatedTools });
   };
   warn(params.interruptOn, known, "the agent and its subagents");
   for (const spec of specs) {
@@ -155,9 +146,7 @@ let isSaverTold = false;
 export function warnOfMemorySaver(log: Logger | undefined): void {
   if (log === undefined && isSaverTold) return;
   isSaverTold ||= log === undefined;
-  const reason =
-    "interruptOn needs a checkpointer, but none was passed; waiting approvals are lost with this process";
-  (log ?? createLogger("warn")).warn("in_memory_checkpointer", { reason });
+  (log ?? createLogger("warn")).warn("in_memory_checkpointer", { reason: texts.approvalsInMemory });
 }
 
 /** @throws ConfigurationError `UNKNOWN_TOOL` when options of the file tools name a tool that does not exist. */
@@ -167,7 +156,7 @@ export function checkFileTools({ tools = [], toolDescriptions = {} }: Filesystem
   if (unknown === undefined) return;
   throw new ConfigurationError(
     "UNKNOWN_TOOL",
-    `filesystem names '${unknown}', which is not a file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
+    fill(texts.unknownFileTool, unknown, FILE_TOOL_NAMES.join(", ")),
   );
 }
 
@@ -176,10 +165,7 @@ export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): 
   for (const [name, value] of Object.entries(limits)) {
     const least = name === "parallelTools" || name === "parallelSubagents" ? 1 : 0;
     if (value === undefined || (typeof value === "number" && value >= least)) continue;
-    throw new ConfigurationError(
-      "INVALID_LIMIT",
-      `limits.${name} is ${String(value)}; it must be a number from ${least}, or be left out.`,
-    );
+    throw new ConfigurationError("INVALID_LIMIT", fill(texts.invalidLimit, name, String(value), least));
   }
 }
 
@@ -188,10 +174,7 @@ export function checkSkillSources(sources: readonly string[] = []): void {
   const folders = sources.map((source) => trimEndOf(source, "/"));
   const twice = folders.find((folder, index) => folders.indexOf(folder) !== index);
   if (twice === undefined) return;
-  throw new ConfigurationError(
-    "SKILL_SOURCE_COLLISION",
-    `The skill source '${twice || "/"}' is given twice; name each folder once.`,
-  );
+  throw new ConfigurationError("SKILL_SOURCE_COLLISION", fill(texts.sameSkillSource, twice || "/"));
 }
 
 /** @throws ConfigurationError when the tool for the structured answer has the name of another one. */

@@ -10,6 +10,8 @@ import { CHECKPOINTER_KEY } from "./internals.ts";
 import { hasNewMessages } from "./reading-inbox.ts";
 import { agentSegment } from "../step/child-events.ts";
 import { contextOf, threadFiles } from "./step-of-task.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /** Interrupt value for calls that wait for a background subagent. */
 export const CHILD_AWAITED = "child_awaited";
@@ -72,8 +74,5 @@ function graphFor({ subagents }: Pick<AgentDefinition, "subagents">, name: strin
     return `the subagent type ${JSON.stringify(name)} is unknown; the types are ${namesText(known.map((one) => one.name))}`;
   const { isFork } = found;
   const why = isFork ? " continues this conversation and" : "";
-  return (
-    (isFork ? undefined : found.graph) ??
-    `the subagent '${name}'${why} cannot work in the background; start it with task`
-  );
+  return (isFork ? undefined : found.graph) ?? fill(texts.notInBackground, name, why);
 }

@@ -17,6 +17,8 @@ import { withCalls } from "../models/reply.ts";
 import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
 import { isOlder } from "../step/files.ts";
 import { type MergedFiles, describeConflict } from "../step/merge-files.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 export const TOOLS = "tools";
 
@@ -158,13 +160,7 @@ export function builtInChannels(nested: boolean, hasGoal: boolean): Record<strin
 }
 
 /** State keys that subagents neither get nor return. LangChain's limits count by the last ones. */
-const ISOLATED = new Set([
-  GOAL,
-  ...(
-    "messages todos structuredResponse files skillsMetadata memoryContents " +
-    "threadModelCallCount runModelCallCount threadToolCallCount runToolCallCount"
-  ).split(" "),
-]);
+const ISOLATED = new Set([GOAL, ...texts.ownChannels.split(" ")]);
 
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -278,8 +274,5 @@ function definedChannels(schema: unknown, owner: string): Record<string, BaseCha
       channels.map(([name, made]) => [name, typeof made === "function" ? made() : made]),
     );
   }
-  throw new ConfigurationError(
-    "INVALID_STATE_SCHEMA",
-    `The state schema of ${owner} must be a StateSchema, a zod object or an Annotation.Root.`,
-  );
+  throw new ConfigurationError("INVALID_STATE_SCHEMA", fill(texts.invalidStateSchema, owner));
 }

@@ -39,6 +39,7 @@ import {
 import { INTERNAL_CHANNELS, TOOLS } from "./channels.ts";
 import { agentRuntime, contextOf, expectFanOut, meterOf, withContext } from "./step-of-task.ts";
 import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
+import texts from "./texts.json" with { type: "json" };
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
 type Options = Parameters<Base["_streamIterator"]>[1];
@@ -120,10 +121,7 @@ export class DeepAgentGraph
     const all = this.#configurable(options);
     // LangGraph's rejected writes in the background could not be caught.
     if (checkpointerOf(all, this) && !all["thread_id"])
-      throw new ConfigurationError(
-        "THREAD_ID_REQUIRED",
-        'This agent keeps its threads, because it has a checkpointer or gates; name the thread to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
-      );
+      throw new ConfigurationError("THREAD_ID_REQUIRED", texts.threadNeeded);
     const checked =
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)

@@ -24,6 +24,8 @@ import type { JumpTarget, StateUpdate } from "../contracts/state.ts";
 import { textIn } from "../messages/messages.ts";
 import { toAgentTool } from "./foreign-tool.ts";
 import { type Outcome, fromOutcome, toOutcome } from "./outcome.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 type AnyHook = NonNullable<Middleware[HookName]>;
 
@@ -51,9 +53,7 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
           const update: unknown = await hook(state, withOwnContext(source, runtime));
           if ((update ?? undefined) === undefined) return undefined;
           if (typeof update === "object") return update as StateUpdate; // whose channels the graph checks
-          throw new MiddlewareFailure(
-            `Middleware ${source.name} must answer ${name} with an object or nothing.`,
-          );
+          throw new MiddlewareFailure(fill(texts.invalidHookResult, source.name, name));
         });
       return [[name, own]];
     }),
@@ -87,10 +87,7 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
 function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModelCall" | "wrapCall"> {
   const { wrapModelCall, wrapCall, wrapToolCall, name } = source;
   if (wrapCall && wrapToolCall)
-    throw new ConfigurationError(
-      "INVALID_MIDDLEWARE",
-      `Middleware ${name} has wrapCall and wrapToolCall, which do the same. Leave one of them out.`,
-    );
+    throw new ConfigurationError("INVALID_MIDDLEWARE", fill(texts.twoToolWrappers, name));
   const wrap =
     wrapCall ??
     (wrapToolCall &&
@@ -103,9 +100,7 @@ function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModel
         };
         const answer: unknown = await wrapToolCall.call(source, request, (changed) => handled(show(changed)));
         if (ToolMessage.isInstance(answer) || isCommand(answer)) return withWhole(fromOutcome(answer), shown);
-        throw new MiddlewareFailure(
-          `Middleware ${source.name} must answer a tool call with a tool message or a command.`,
-        );
+        throw new MiddlewareFailure(fill(texts.invalidToolResult, source.name));
       }));
   return {
     ...(wrapModelCall && {
@@ -195,10 +190,7 @@ function withOwnContext({ name, contextSchema }: Source, runtime: AgentRuntime):
   );
   if (parsed.success) return { ...runtime, context: parsed.data };
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
-  throw new ConfigurationError(
-    "INVALID_CONTEXT",
-    `The context of this run does not fit middleware ${name}: ${problems.join("; ")}`,
-  );
+  throw new ConfigurationError("INVALID_CONTEXT", fill(texts.invalidContext, name, problems.join("; ")));
 }
 
 /** Names that LangChain middleware uses for places in the loop. */
@@ -220,10 +212,7 @@ function applyCommand(
   const changes: StateUpdate = Array.isArray(update) ? Object.fromEntries(update) : (update ?? {});
   const { messages = [], ...rest } = changes;
   const reply = answered ?? messages.findLast((message) => AIMessage.isInstance(message));
-  if (!AIMessage.isInstance(reply))
-    throw new MiddlewareFailure(
-      `Middleware ${name} must call the model or answer with an assistant message.`,
-    );
+  if (!AIMessage.isInstance(reply)) throw new MiddlewareFailure(fill(texts.invalidModelResult, name));
   const [place, ...furtherPlaces] = [goto ?? []].flat();
   const jumpTo = typeof place === "string" && furtherPlaces.length === 0 ? PLACES[place] : undefined;
   if (place !== undefined && !jumpTo)

@@ -12,6 +12,8 @@ import type { AgentPath } from "../contracts/state.ts";
 import { INTERRUPT } from "./internals.ts";
 import type { EditCheck, OpenInterrupt } from "./open-interrupts.ts";
 import { answerProblem, bound, isAsked, isRequest } from "./open-interrupts.ts";
+import texts from "./texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /** An open interrupt for one call of our agents. */
 interface WaitingCall extends OpenInterrupt {
@@ -143,10 +145,7 @@ function givenAnswers(resume: unknown, open: readonly OpenInterrupt[]): Array<[O
   const isId = (key: string): boolean =>
     /^[0-9a-f]{32}(-\d+)?$/.test(key) || open.some((one) => isCalled(one, key));
   if (!isRecord(resume) || !keys.some(isId)) return bareAnswer(resume, open, calls);
-  if ("decisions" in resume)
-    throw invalid(
-      "Answer either with `decisions` for all calls in their order, or by interrupt id, not both.",
-    );
+  if ("decisions" in resume) throw invalid(texts.twoFormsOfAnswer);
   return Object.entries(resume).flatMap(([id, answer]): Array<[OpenInterrupt, unknown]> => {
     const interrupt = open.find((one) => isCalled(one, id));
     if (interrupt) return [[interrupt, answer]];
@@ -172,9 +171,7 @@ function bareAnswer(
     memberOf(resume, "decisions") !== undefined &&
     open.every((one) => isWaitingCall(one) || !isRequest(one.value));
   if (calls.length > 0 && (isList || calls.length === open.length)) return splitDecisions(resume, calls);
-  throw severalPending(
-    `Several interrupts are pending; answer each by its id: ${open.map(({ id }) => id).join(", ")}`,
-  );
+  throw severalPending(fill(texts.severalInterrupts, open.map(({ id }) => id).join(", ")));
 }
 
 function splitDecisions(answer: unknown, calls: readonly WaitingCall[]): Array<[OpenInterrupt, unknown]> {
@@ -184,10 +181,7 @@ function splitDecisions(answer: unknown, calls: readonly WaitingCall[]): Array<[
   const expected = calls.length === 1 ? "1 decision" : `${calls.length} decisions`;
   const given = Array.isArray(decisions) ? `, got ${decisions.length}` : " in a list `decisions`";
   const names = calls.flatMap(({ id, value }) => value.actionRequests.map(({ name }) => `${name} (${id})`));
-  throw severalPending(
-    `${expected} expected${given}. Give one for each waiting call, in this order: ${names.join(", ")}. ` +
-      "Each can also be answered by its interrupt id, which stands behind its name.",
-  );
+  throw severalPending(fill(texts.wrongDecisionCount, expected, given, names.join(", ")));
 }
 
 const severalPending = (problem: string): ConfigurationError =>

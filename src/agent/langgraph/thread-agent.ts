@@ -25,6 +25,7 @@ import { graphFailure } from "./internals.ts";
 import { type OpenInterrupt, isRequest, openInterrupts, questionOf } from "./open-interrupts.ts";
 import { type TaskContext, withContext } from "./step-of-task.ts";
 import { Progress } from "./untraced-node.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export class ThreadAgent implements Agent {
   readonly graph: DeepAgentGraph;
@@ -198,12 +199,7 @@ export class ThreadAgent implements Agent {
 
 type GraphInput = Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null;
 
-const lostThread = (): RunFailure =>
-  new RunFailure(
-    "storage",
-    "The run's earlier work is no longer stored: its checkpoints were deleted, or replaced by an older copy. " +
-      "See in its events what it did, and start a new run for the rest.",
-  );
+const lostThread = (): RunFailure => new RunFailure("storage", texts.checkpointsGone);
 
 export function snapshotOf(state: StateSnapshot): AgentSnapshot {
   const { todos = [], files = {}, messages = [] } = valuesOf(state);

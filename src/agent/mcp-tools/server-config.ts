@@ -1,7 +1,7 @@
 /** The configuration of other MCP servers, and the names under which their tools are offered. */
 import { createHash } from "node:crypto";
 import { basename, isAbsolute, sep } from "node:path";
-import { headOf, shownName } from "../../core/text.ts";
+import { headOf, shownName, fill } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
 import table from "./variables.json" with { type: "json" };
@@ -9,6 +9,7 @@ import { readFileSync, statSync } from "node:fs";
 import { parse } from "dotenv";
 import { orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
+import texts from "./texts.json" with { type: "json" };
 
 interface ToolPolicy {
   /** Why the entry cannot be used: the server is never started, and this is the reason that people and models read. */
@@ -124,10 +125,7 @@ export function expandServer(
   const names = (set: ReadonlySet<string>): string => headOf([...set].join(", "), 500);
   if (missing.size > 0)
     throw new McpUnavailableError(`it needs the environment variable ${names(missing)}, which is not set`);
-  if (foreign.size > 0)
-    throw new McpUnavailableError(
-      `its entry has ${names(foreign)}, which is not filled in here; write the value, or \${NAME} for an environment variable`,
-    );
+  if (foreign.size > 0) throw new McpUnavailableError(fill(texts.unfilledVariables, names(foreign)));
   if ("url" in server) return { server, secrets: [...secrets] };
   if (server.cwd !== undefined && !isAbsolute(server.cwd))
     throw new McpUnavailableError("its cwd must be an absolute path, or relative to the configuration file");

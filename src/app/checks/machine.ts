@@ -3,6 +3,7 @@ import { hasDescriptorPaths } from "../../backends/filesystem/handles.ts";
 import { runProgram } from "../../core/child-process.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Check } from "./check.ts";
+import texts from "../texts.json" with { type: "json" };
 
 const MIN_NODE = 20;
 
@@ -11,21 +12,15 @@ export function checkNode(version: string): Check {
   return { name: "Node", ok, text: ok ? version : `${version} is too old; install ${MIN_NODE} or later` };
 }
 
-const BY_NAME =
-  "Paths are looked up by name, and compared before and after: a program that swaps a folder for a link at the right moment can bypass this check.";
+const BY_NAME = texts.pathsByName;
 
 const LIMITS: Partial<Record<NodeJS.Platform, readonly string[]>> = {
-  darwin: [
-    BY_NAME,
-    "Commands in Seatbelt have no memory or process limits, and their system calls are not filtered.",
-    "A background process that leaves the process group of its command is not ended with the run.",
-    "Searches have no memory limit.",
-  ],
+  darwin: [BY_NAME, texts.seatbeltLimits, texts.seatbeltLeftovers, "Searches have no memory limit."],
   win32: [
     BY_NAME,
-    "Windows has no sandbox and no shell for commands. The agent runs commands only with execute.sandbox.",
-    "Files have the permissions of their folder: the data folder is private only if its folder is.",
-    "Ending a program does not end its child processes, and the container of a killed server keeps running.",
+    texts.windowsCommands,
+    texts.windowsPermissions,
+    texts.windowsProcesses,
     "Searches have no memory limit.",
   ],
 };

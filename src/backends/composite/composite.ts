@@ -23,6 +23,8 @@ import { bindRuntime, lifetimeAt, listRoots } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
 import type { Target, WithPaths } from "./mounts.ts";
 import { MountTree, globTree, grepTree, listTree, ownerOptions, readMounts, restore } from "./mounts.ts";
+import texts from "../texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 async function treeRefusal(tree: MountTree, path: string): Promise<BackendFailure | undefined> {
   const owner = tree.targetOf(path);
@@ -251,10 +253,7 @@ export class CompositeBackend extends TreeBackend {
     const { prefix, source } = mount ?? { prefix: "/", source: undefined };
     const executor = runsCommands(source) ? { prefix, backend: source } : undefined;
     if (options.executor !== undefined && executor === undefined)
-      throw new ConfigurationError(
-        "INVALID_EXECUTOR",
-        `The executor '${options.executor}' must be a route with a ready backend that runs commands`,
-      );
+      throw new ConfigurationError("INVALID_EXECUTOR", fill(texts.executorRoute, options.executor));
     super(new MountTree(mounts), executor);
   }
 }

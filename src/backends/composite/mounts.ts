@@ -25,6 +25,8 @@ import {
 } from "../paths.ts";
 import { ambientRuntime, checkBackend, obtainBackend, prefixKeys, scopeRuntime } from "../runtime.ts";
 import { type Search, sortByPath } from "../search.ts";
+import texts from "../texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /** A backend in the tree. Its prefix has no trailing slash; the default backend has the prefix `/`. */
 export interface Mount {
@@ -45,10 +47,7 @@ export function readMounts(root: BackendSource, routes: Readonly<Record<string, 
   const mounts = Object.entries(routes).map(([route, source]): Mount => {
     const valid = validatePath(route);
     if (!valid.ok || !route.startsWith("/") || valid.path === "/") {
-      throw new ConfigurationError(
-        "INVALID_ROUTE",
-        `The route '${route}' is not usable: use an absolute path other than '/', such as '/memories/'`,
-      );
+      throw new ConfigurationError("INVALID_ROUTE", fill(texts.unusableRoute, route));
     }
     return { prefix: valid.path, source };
   });

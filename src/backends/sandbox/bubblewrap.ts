@@ -32,6 +32,7 @@ import { programFolders } from "./program-folders.ts";
 import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
 import { SHELL, SHELL_DIALECT, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards } from "./starter-guard.ts";
+import texts from "../texts.json" with { type: "json" };
 
 /** The view and the limits of a command in the sandbox. */
 interface SandboxShape {
@@ -72,14 +73,6 @@ const SYSTEM_FILES = splitWords(`
 const MACHINE_FACTS = splitWords(`
   acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list
 `).map((name) => `/proc/${name}`);
-
-/** Sets limits, changes to the directory, and executes the command. */
-const START = [
-  "ulimit -c 0",
-  '{ ulimit -u "$1" || ulimit -p "$1"; } 2>/dev/null',
-  'cd -- "$2" || exit 1',
-  'shift 2; exec "$@"',
-].join("\n");
 
 /**
  * Makes the call for a command in its own file system, with only the programs of this machine and the folders of
@@ -125,7 +118,20 @@ function bubblewrapCall(
     filter === undefined ? [] : ["--seccomp", "4"],
   ].flat();
   return {
-    args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", String(processes), cwd, SHELL, "-c", command],
+    args: [
+      "--args",
+      "3",
+      "--",
+      "/bin/sh",
+      "-c",
+      texts.startCommand,
+      "sh",
+      String(processes),
+      cwd,
+      SHELL,
+      "-c",
+      command,
+    ],
     inputs: [
       Buffer.from(settings.map((text) => `${text}\0`).join("")),
       ...(filter === undefined ? [] : [filter]),

@@ -1,3 +1,5 @@
+import texts from "../texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 /** Lines below the output of a sandboxed command with reasons that its programs cannot know. */
 
 export function commandNotes(
@@ -18,30 +20,24 @@ export function commandNotes(
 ): string | undefined {
   const { command, isGuarded, signs, isNew = false, memoryMb, scratchMb } = facts;
   const notes: [applies: boolean, note: string][] = [
-    [
-      isNew,
-      "/tmp and the home folder were emptied and background programs ended before this command, because nothing had used them for long or their sandbox was stopped.",
-    ],
-    [
-      memoryMb !== undefined,
-      `A program was ended because the commands of this run used more than ${memoryMb} MiB of memory together, the limit in the setting execute.memoryMb. Use less memory, or stop background jobs.`,
-    ],
+    [isNew, texts.startedAgain],
+    [memoryMb !== undefined, fill(texts.outOfMemory, memoryMb)],
     [
       isGuarded &&
         /read-only file system|EROFS|EBUSY|EISDIR|EPERM|device or resource busy|is a directory|operation not permitted/i.test(
           output,
         ),
-      "Some files start programs outside the sandbox: Git hooks and settings, and settings of editors and agents. Only a command that a person approved can change them. Ask the person to make that change.",
+      texts.readOnlyStarters,
     ],
     [
       /EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|could not resolve (?:host|proxy)|couldn't resolve host|name resolution|temporary failure resolving|name or service not known|network is unreachable|network is disabled|nodename nor servname|failed to (?:lookup address|resolve)|dial tcp: lookup/i.test(
         output,
       ),
-      "Commands in this sandbox have no network, only servers that this run started on 127.0.0.1.",
+      texts.noNetwork,
     ],
     [
       scratchMb !== undefined && /no space left on device|ENOSPC|disk quota exceeded/i.test(output),
-      `/tmp, which is also the home folder, has room for ${scratchMb} MiB. Remove files there, or write to the workspace.`,
+      fill(texts.scratchFull, scratchMb),
     ],
     [
       signs &&
@@ -51,7 +47,7 @@ export function commandNotes(
             (part) =>
               /\bgit\b/.test(part) && /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/.test(part),
           ),
-      "Commits and tags made here are not signed, although the person's Git settings ask for it: the keys are not in the sandbox.",
+      texts.notSigned,
     ],
   ];
   const applying = notes.flatMap(([applies, note]) => (applies ? [`[${note}]`] : []));

@@ -13,6 +13,7 @@ import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { mimeTypeOf } from "../mime.ts";
 import { validatePath } from "../paths.ts";
 import { parsedUrl } from "../../core/unknown.ts";
+import texts from "../texts.json" with { type: "json" };
 
 export interface S3Place extends S3BackendOptions {
   /** The beginning of each key. It starts without a slash and ends in one, unless it is empty. */
@@ -211,10 +212,7 @@ const isConflict = (error: unknown): boolean =>
   ["PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"].includes(s3ErrorName(error));
 
 const unconditional = (): ConfigurationError =>
-  new ConfigurationError(
-    "S3_CONDITIONAL_WRITES",
-    "the S3 server ignores conditional writes, so two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
-  );
+  new ConfigurationError("S3_CONDITIONAL_WRITES", texts.noConditionalWrites);
 
 export interface S3BackendOptions extends S3Address {
   /** Key prefix of these files, such as `team-a`. Default: all of the bucket. */

@@ -9,6 +9,8 @@ import { damagedError, directoryError, foreignError, isBusy, storageError } from
 import { statsAt } from "../../core/stats.ts";
 import { openConnection } from "./driver.ts";
 import { openInThread } from "./threads.ts";
+import texts from "../texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /**
  * Returns a function that throws once the file at `path` was deleted, moved or replaced, or a link leads elsewhere.
@@ -21,11 +23,7 @@ function assertInPlace(path: string, name: string): () => void {
     const found = statsAt(path);
     if (found?.ino === opened.ino && found.dev === opened.dev) return;
     assertLinks();
-    throw new StorageError(
-      "storage_directory",
-      `The database ${name} is no longer where it was opened: it was deleted, moved or replaced. ` +
-        `Put it back, or restart the server.`,
-    );
+    throw new StorageError("storage_directory", fill(texts.databaseMoved, name));
   };
 }
 

@@ -2,6 +2,8 @@
 import { StorageError, type StorageErrorCode, errorMessage, codeOf } from "../../core/errors.ts";
 import errors from "./errors.json" with { type: "json" };
 import { isSqliteError, missingModule, repairCommand } from "./driver.ts";
+import texts from "../texts.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
 
 /** The error for one of SQLite's primary result codes in the database `name`, if it has a remedy of its own. */
 function knownError(result: string, name: string, options?: { cause: unknown }): StorageError | undefined {
@@ -21,12 +23,7 @@ export const damagedError = (name: string): unknown => knownError("SQLITE_CORRUP
  */
 export function unreadable(thrown: unknown, database: string): unknown {
   if (!(thrown instanceof SyntaxError)) return thrown;
-  return new StorageError(
-    "storage_corrupt",
-    `A row of ${database} is damaged and cannot be read. It was left untouched: restore a backup copy, or ` +
-      `move the file away and save what can be read with "sqlite3 FILE .recover".`,
-    { cause: thrown },
-  );
+  return new StorageError("storage_corrupt", fill(texts.damagedRow, database), { cause: thrown });
 }
 
 /** Makes the error for a driver that cannot be loaded; the first connection finds that out. */
@@ -35,19 +32,14 @@ function notLoaded(thrown: unknown): StorageError | undefined {
   if (reason === undefined) return undefined;
   return new StorageError(
     "storage_not_loaded",
-    `SQLite cannot be loaded: better-sqlite3 ${reason}, and Node ${process.version} has no SQLite of its own. ` +
-      `Use Node 22.13 or later. Or run "${repairCommand()}" in the folder where this program is installed, with ` +
-      `this Node (${process.platform} ${process.arch}), and try again. The command doctor names the folder.`,
+    fill(texts.noSqlite, reason, process.version, repairCommand(), process.platform, process.arch),
     { cause: thrown },
   );
 }
 
 /** Makes the error for a database of another program. */
 export const foreignError = (name: string): StorageError =>
-  new StorageError(
-    "storage_not_a_database",
-    `${name} is a database of another program. It was left untouched: move it away, or choose another data directory.`,
-  );
+  new StorageError("storage_not_a_database", fill(texts.foreignDatabase, name));
 
 /** Turns errors of SQLite about the database `name` into ours. Returns others unchanged. */
 export function storageError(thrown: unknown, name: string): unknown {

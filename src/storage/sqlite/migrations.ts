@@ -1,10 +1,11 @@
 import type { Migration } from "../sql/sql-files.ts";
 import { closeSync, openSync, renameSync, rmSync } from "node:fs";
-import { oneLine } from "../../core/text.ts";
+import { oneLine, fill } from "../../core/text.ts";
 import { StorageError } from "../../core/errors.ts";
 import { damagedError, storageError } from "./errors.ts";
 import { type Database, databaseName, integrityProblems, withLongWait } from "./database.ts";
 import { openConnection } from "./driver.ts";
+import texts from "../texts.json" with { type: "json" };
 
 /** A step with work of its own. */
 export interface SqliteMigration extends Migration {
@@ -18,8 +19,7 @@ function migrationFailure(database: Database, component: string, step: SqliteMig
   if (known instanceof StorageError) return known;
   return new StorageError(
     "storage_migration",
-    `The database ${databaseName(database.name)} could not be brought to version ${step.version} ` +
-      `of ${component} (${step.name}). Nothing was changed; please report this.`,
+    fill(texts.migrationFailed, databaseName(database.name), step.version, component, step.name),
     { cause: thrown },
   );
 }
@@ -74,9 +74,7 @@ function pendingFrom(database: Database, component: string, migrations: readonly
   if (version <= migrations.length) return version;
   throw new StorageError(
     "storage_newer",
-    `The database ${databaseName(database.name)} was written by a newer version of this program ` +
-      `(${component} is at version ${version}, known are versions up to ${migrations.length}). ` +
-      `Update the program, or choose another data directory.`,
+    fill(texts.newerDatabase, databaseName(database.name), component, version, migrations.length),
   );
 }
 
@@ -109,8 +107,7 @@ function backUp(database: Database, component: string, version: number): void {
   if (problem !== undefined)
     throw new StorageError(
       "storage_corrupt",
-      `The database ${databaseName(database.name)} is damaged and was left as it is: ${oneLine(problem, 200)}. ` +
-        `Restore a backup copy, or move it away.`,
+      fill(texts.damagedDatabase, databaseName(database.name), oneLine(problem, 200)),
     );
   const target = `${database.name}.${component}-v${version}.backup`;
   const partial = `${target}.partial`;

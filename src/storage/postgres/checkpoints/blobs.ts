@@ -5,6 +5,7 @@ import type { BlobStore } from "../../checkpoints/large-values.ts";
 import { type Access, query } from "../engine.ts";
 import { type LargeObjects, NO_PLACE } from "./objects.ts";
 import { sql } from "./queries.ts";
+import texts from "../../texts.json" with { type: "json" };
 
 /** Values of this size are objects in S3 if the server has a bucket, in bytes. */
 const BYTES_OF_OBJECT = 64 * 1024;
@@ -48,10 +49,7 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
       // A row without content has an object, and that a number of bytes.
       const content = await objects.get(row.object ?? "", row.bytes ?? 0);
       if (content !== undefined && sha256(content).equals(hash)) return content;
-      throw new StorageError(
-        "storage_corrupt",
-        "A part of a thread is missing in the S3 bucket that storageS3 names, or was changed there. Restore a backup of the bucket, or start a new thread.",
-      );
+      throw new StorageError("storage_corrupt", texts.missingPart);
     },
   };
 }

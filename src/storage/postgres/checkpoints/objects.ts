@@ -8,6 +8,7 @@ import type { S3Address } from "../../../core/s3-address.ts";
 import { type Access, query, translated, unhurried } from "../engine.ts";
 import { secret } from "../streams.ts";
 import { sql } from "./queries.ts";
+import texts from "../../texts.json" with { type: "json" };
 
 export interface ObjectPlace extends S3Address {
   /** Beginning of the keys. Default: none. */
@@ -83,8 +84,8 @@ export class LargeObjects {
     });
     const mark = found && Buffer.from(found).toString();
     if (mark === own) return;
-    if (isUsed) throw new StorageError("storage_directory", NOT_THE_PLACE);
-    if (mark !== undefined) throw new StorageError("storage_directory", PLACE_TAKEN);
+    if (isUsed) throw new StorageError("storage_directory", texts.otherBucket);
+    if (mark !== undefined) throw new StorageError("storage_directory", texts.bucketTaken);
     await this.put(OWNER_MARK, Buffer.from(own));
   }
 
@@ -95,7 +96,8 @@ export class LargeObjects {
     await this.put(id, content);
     const found = await this.get(id, content.length);
     await this.delete(id);
-    if (found === undefined || !content.equals(found)) throw new StorageError("storage_directory", NOT_KEPT);
+    if (found === undefined || !content.equals(found))
+      throw new StorageError("storage_directory", texts.bucketLosesValues);
   }
 
   close(): Promise<void> {
@@ -165,11 +167,4 @@ export async function sweepObjects(access: Access, objects: LargeObjects, signal
   }
 }
 
-export const NO_PLACE =
-  "Large values of this Postgres are in an S3 bucket, and this server has no setting storageS3. Set it as on the other servers.";
-const NOT_THE_PLACE =
-  "The bucket and prefix of storageS3 do not hold the large values of this Postgres. Name the right ones, or copy all objects there first.";
-const NOT_KEPT =
-  "The S3 bucket that storageS3 names does not return what was written to it. Check the server and its rules.";
-const PLACE_TAKEN =
-  "The bucket and prefix of storageS3 hold the large values of another Postgres. Name another bucket or prefix.";
+export const NO_PLACE = texts.noBucket;
