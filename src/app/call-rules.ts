@@ -38,15 +38,19 @@ export function callRules(
   const { protectedChange } = workspacePlaces(workspace, ignored);
   const servers = Object.keys(config.mcpServers);
   /** The other MCP server of a tool. */
-  const serverOf = (tool: string): string | undefined => servers.find((name) => tool.startsWith(`${name}__`));
+  const findServer = (tool: string): string | undefined =>
+    servers.find((name) => tool.startsWith(`${name}__`));
   const callOf = (name: string, args: Record<string, unknown>, place?: string): RuledCall | undefined => {
-    if (serverOf(name) !== undefined) return { kind: "server_tool", name };
+    if (findServer(name) !== undefined) return { kind: "server_tool", name };
     switch (name) {
-      case "execute":
-        return commandOf(args, mounted);
+      case "execute": {
+        const { shell = "sh", network: hasNetwork = true } = mounted?.executor.commands ?? {};
+        const isSandboxed = isIsolated(mounted);
+        return { kind: "command", command: String(args["command"]), shell, isSandboxed, hasNetwork };
+      }
       case "write_file":
       case "edit_file":
-        return editOf(args, place);
+        return describeEdit(args, place);
       case "web_fetch": {
         const url = parsedUrl(String(args["url"]));
         return url && { kind: "page", host: approvedSite(url) };
@@ -76,14 +80,14 @@ export function callRules(
       return { call, folder: realPath(folder), ...(isCovered ? { allow } : {}), ...untrusted };
     },
     untrustedSource: (name, args) => {
-      const server = serverOf(name);
-      return server === undefined ? sourceOf(name, args, served) : `results of the MCP server ${server}`;
+      const server = findServer(name);
+      return server === undefined ? untrustedText(name, args, served) : `results of the MCP server ${server}`;
     },
   };
 }
 
 /** Names the untrusted source that a built-in tool reads. */
-function sourceOf(
+function untrustedText(
   name: string,
   args: Record<string, unknown>,
   served: readonly string[],
@@ -96,19 +100,7 @@ function sourceOf(
   return from && `files of ${from}`;
 }
 
-function commandOf(args: Record<string, unknown>, mounted: MountedExecutor | undefined): RuledCall {
-  const { command } = args;
-  const { shell = "sh", network = true } = mounted?.executor.commands ?? {};
-  return {
-    kind: "command",
-    command: String(command),
-    shell,
-    isSandboxed: isIsolated(mounted),
-    hasNetwork: network,
-  };
-}
-
-function editOf(args: Record<string, unknown>, place: string | undefined): RuledCall | undefined {
+function describeEdit(args: Record<string, unknown>, place: string | undefined): RuledCall | undefined {
   const places = [...pathsOf(args), ...(place === undefined ? [] : [place])];
   const isWithin = (path: string | undefined): path is string =>
     path !== undefined && path !== WORKSPACE_MOUNT && isAtOrBelow(path, WORKSPACE_MOUNT);

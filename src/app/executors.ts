@@ -16,13 +16,8 @@ import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import {
-  type FileTreeConfig,
-  MOST_LINKED,
-  linkedSkills,
-  skillFolders,
-  workspaceFolders,
-} from "./file-tree.ts";
+import type { FileTreeConfig } from "./file-tree.ts";
+import { MOST_LINKED, linkedSkills, skillFolders, workspaceFolders } from "./file-tree.ts";
 import { stripPrefix } from "../backends/paths.ts";
 import type { Logger } from "../core/logger.ts";
 import { isInside, realPath } from "../core/real-path.ts";

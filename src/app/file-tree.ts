@@ -22,15 +22,8 @@ import { byValue } from "../core/by-identity.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import { type Principal, LOCAL } from "../runs/run.ts";
-import {
-  type Owner,
-  type PlacesConfig,
-  readIgnoreFiles,
-  ownedPath,
-  rulesOf,
-  workspaceOf,
-  findRepository,
-} from "./owned-places.ts";
+import type { Owner, PlacesConfig } from "./owned-places.ts";
+import { readIgnoreFiles, ownedPath, rulesOf, workspaceOf, findRepository } from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
 import folders from "../agent/layers/shared-folders.json" with { type: "json" };
 import { type AgentFile, loadAgentFiles } from "../agent/build/agent-files.ts";

@@ -2,14 +2,8 @@ import { read as readWithCallback, readSync } from "node:fs";
 import { promisify } from "node:util";
 import { defined } from "../core/unknown.ts";
 import type { ReadResult } from "./backend.ts";
-import {
-  BYTE_ORDER_MARK,
-  type TextEncoding,
-  decodeText,
-  openDecoder,
-  detectEncoding,
-  isOlder,
-} from "./encoding.ts";
+import type { TextEncoding } from "./encoding.ts";
+import { BYTE_ORDER_MARK, decodeText, openDecoder, detectEncoding, isOlder } from "./encoding.ts";
 import { errors } from "./errors.ts";
 import { hasNul } from "./mime.ts";
 

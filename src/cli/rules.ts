@@ -78,17 +78,15 @@ const toDocument = (rule: ApprovalRule) => ({
   approval_id: rule.approvalId,
   uses: rule.uses,
   last_used_at: rule.lastUsedAt === undefined ? undefined : isoTime(rule.lastUsedAt),
-  expires_at: rule.expiresAt === undefined ? undefined : isoTime(rule.expiresAt),
 });
 
 function ruleLine(rule: ApprovalRule): string {
-  const { lastUsedAt, expiresAt } = rule;
+  const { lastUsedAt } = rule;
   const facts = [
     oneLine(displayText(rule.folder), 80),
     ...(rule.isUnsandboxed ? ["outside any sandbox"] : []),
     `used ${counted(rule.uses, "time")}${lastUsedAt === undefined ? "" : `, last ${isoTime(lastUsedAt)}`}`,
     `saved ${isoTime(rule.createdAt)}, ${oneLine(rule.createdBy, 60)}, in run ${rule.runId.slice(0, 12)}`,
-    ...(expiresAt === undefined ? [] : [`ends ${isoTime(expiresAt)}`]),
   ];
   return `${rule.id}  ${oneLine(displayText(rule.rule), 200)}\n    ${facts.join(" · ")}`;
 }

@@ -13,15 +13,8 @@ import { counted } from "../tools/format.ts";
 import { answerRun } from "./answer-run.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import commands from "./commands.json" with { type: "json" };
-import {
-  ALL_PRINCIPALS,
-  type LocalRuns,
-  MAX_ALL,
-  runOfAnybody,
-  namedRun,
-  unknownRun,
-  withLocalRuns,
-} from "./local-runs.ts";
+import type { LocalRuns } from "./local-runs.ts";
+import { ALL_PRINCIPALS, MAX_ALL, runOfAnybody, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";

@@ -1,12 +1,6 @@
 import { isAbsolute, join, resolve } from "node:path";
-import {
-  type HostFacts,
-  compileCacheDir,
-  defaultDataDir,
-  expandHome,
-  folderProblem,
-  wideFolder,
-} from "../config/paths.ts";
+import type { HostFacts } from "../config/paths.ts";
+import { compileCacheDir, defaultDataDir, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 
 /** Settings that are judged here, by their flags. */

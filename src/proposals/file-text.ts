@@ -1,13 +1,7 @@
 /** Texts of files: their characters, the bytes that characters make, and how a person sees them. */
 import { isAscii } from "node:buffer";
-import {
-  type TextEncoding,
-  decodeText,
-  detectEncoding,
-  encodeText,
-  isOlder,
-  readFileText,
-} from "../backends/encoding.ts";
+import type { TextEncoding } from "../backends/encoding.ts";
+import { decodeText, detectEncoding, encodeText, isOlder, readFileText } from "../backends/encoding.ts";
 import { hasNul } from "../backends/mime.ts";
 import type { Content } from "./content.ts";
 import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";

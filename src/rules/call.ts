@@ -55,7 +55,6 @@ export interface ApprovalRule {
   /** Number of calls that it has allowed. */
   uses: number;
   lastUsedAt?: number;
-  expiresAt?: number;
 }
 
 /** True for a call that sends something out, or changes something outside the workspace. */

@@ -1,5 +1,5 @@
 /** Reads approval rules, such as `Bash(npm run test *)`, and compares calls with them. */
-import { type Glob, compileGlob } from "../backends/glob.ts";
+import { compileGlob } from "../backends/glob.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import { oneLine, trimEndOf } from "../core/text.ts";
 import type { RuledCall } from "./call.ts";
@@ -33,7 +33,7 @@ export function readCommand({ command, shell }: Extract<RuledCall, { kind: "comm
  * Reads a rule in the form of Claude Code: `Bash(npm run test *)`, `Edit(docs/**)`, `WebFetch(domain:docs.example.org)`,
  * `mcp__server__tool`. The table beside this file has the names that other programs use.
  */
-export function parseRule(given: string): Read {
+function parseRule(given: string): Read {
   const text = given.trim();
   if (text.startsWith("mcp__")) return serverToolRule(text, text.slice(5).replace(/__\*$/, ""));
   const [, name = "", spec] = /^([A-Za-z_]+)(?:\(([^]*)\))?$/.exec(text) ?? [];
@@ -80,11 +80,11 @@ function editRule(text: string, spec = "**"): Read {
   if (compiled?.ok !== true) return unreadable(text, compiled?.error ?? "it has no pattern of paths");
   const { glob } = compiled;
   const fits = (call: RuledCall, how: "every" | "some"): boolean =>
-    call.kind === "edit" && call.paths.length > 0 && call.paths[how]((one) => matches(glob, one));
+    call.kind === "edit" &&
+    call.paths.length > 0 &&
+    call.paths[how]((one) => one !== "" && glob.matches(one));
   return { text, covers: (call) => fits(call, "every"), touches: (call) => fits(call, "some") };
 }
-
-const matches = (glob: Glob, path: string): boolean => path !== "" && glob.matches(path);
 
 function pageRule(text: string, spec = "*"): Read {
   const host = spec.replace(/^domain:/, "").toLowerCase();

@@ -1,4 +1,5 @@
 /** Copies the databases of one machine into Postgres. */
+import fixedColumns from "./fixed-columns.json" with { type: "json" };
 import { join } from "node:path";
 import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import { StorageError } from "../core/errors.ts";
@@ -140,22 +141,7 @@ async function compare(access: Access, table: string, key: readonly string[], ro
 }
 
 /** Columns that never change once a row is stored. */
-const FIXED: Readonly<Record<string, readonly string[]>> = {
-  threads: ["principal", "created_at"],
-  runs: ["id", "thread_id", "principal", "task", "created_at"],
-  run_events: ["time", "agent", "kind", "data"],
-  questions: ["run_id", "id", "kind", "tool", "args", "preview", "body"],
-  effects: ["tool", "begun_at"],
-  run_messages: ["run_id", "id", "text"],
-  run_grants: ["run_id", "key"],
-  used_answers: ["run_id"],
-  model_requests: ["run_id", "id"],
-  news_deliveries: ["run_id", "seq", "type", "target"],
-  schedules: ["id", "principal", "task", "expression"],
-  schedule_skips: ["reason"],
-  news_subscriptions: ["principal", "type", "url"],
-  approval_rules: ["id", "principal", "folder", "rule"],
-};
+const FIXED: Readonly<Record<string, readonly string[]>> = fixedColumns;
 
 /** Continues the numbering after the copied rows. */
 async function continueNumbers(access: Access): Promise<void> {

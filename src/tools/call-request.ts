@@ -23,7 +23,7 @@ export const offeredDecisions = (
         ? [
             decision,
             ...(same === undefined ? [] : ["approve_same" as const]),
-            ...(offersOf({ ruled }).length > 0 ? ["approve_always" as const] : []),
+            ...(offeredRules({ ruled }).length > 0 ? ["approve_always" as const] : []),
           ]
         : [decision],
     )
@@ -45,8 +45,8 @@ export function callFields(call: CallRequest, offered = offeredDecisions(call)):
     fields.push({ name: "decision", title: "Decision", ...description, ...choice });
   }
   if (decisions.includes("approve_always")) {
-    const options = offersOf(call).map(ruleName);
-    const labels = offersOf(call).map((offer) => `${ruleName(offer)}: ${offer.sentence}`);
+    const options = offeredRules(call).map(ruleName);
+    const labels = offeredRules(call).map((offer) => `${ruleName(offer)}: ${offer.sentence}`);
     const description = texts.ruleToSave;
     fields.push({ name: "rule", title: "Rule", description, type: "choice", options, labels });
   }
@@ -88,12 +88,12 @@ export function readDecision(
   if (edited !== "" && (args === undefined || canonicalJson(args) !== canonicalJson(call.args)))
     return wrong("You changed the arguments but chose approve. Choose edit to run it with your changes.");
   if (chosen !== "approve_always") return { ok: true, answer: { type: chosen } };
-  const [first] = offersOf(call).map(ruleName);
+  const [first] = offeredRules(call).map(ruleName);
   return checkDecision(call, { type: chosen, rules: [String(rule || first)] });
 }
 
 /** The rules that a person can save with the approval, the narrowest first. Each is shown as it is saved. */
-export const offersOf = ({ ruled }: { ruled?: RuledRequest | undefined }): RuleOffer[] =>
+export const offeredRules = ({ ruled }: { ruled?: RuledRequest | undefined }): RuleOffer[] =>
   (ruled?.offers ?? []).filter(
     (offer) => ruleName(offer) === displayName(ruleName(offer)) && JSON.stringify(offer).length <= MAX_OFFER,
   );
@@ -107,9 +107,9 @@ export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedA
   if (chosen === undefined) return notOffered(call, answer.type);
   if (answer.type !== "approve_always") return { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
   // A rule allows only calls that the person was shown.
-  const offer = offersOf(call).find((one) => ruleName(one) === ruleName(answer));
+  const offer = offeredRules(call).find((one) => ruleName(one) === ruleName(answer));
   return offer === undefined
-    ? wrong(`This rule is not offered. Possible: ${offersOf(call).map(ruleName).join("; ")}.`)
+    ? wrong(`This rule is not offered. Possible: ${offeredRules(call).map(ruleName).join("; ")}.`)
     : { ok: true, answer: { type: answer.type, rules: offer.rules } };
 }
 

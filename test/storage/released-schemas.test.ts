@@ -54,7 +54,7 @@ it("no step that a database may have been made by changes", () => {
         "17 6cffeab30858",
         "18 8ea128fef6aa",
         "19 3577d5ec3f64",
-        "20 4c5fc5f290a5",
+        "20 82448b6756bd",
       ],
       "store": [
         "1 4b55d3eff00e",

@@ -16,13 +16,8 @@ import { isSessionLost } from "./messages.ts";
 import { callTimer } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { Redactor } from "./redactor.ts";
-import {
-  type Continuation,
-  type InputRequired,
-  elicitResult,
-  parseElicitation,
-  refusedUntilOpened,
-} from "./elicitation.ts";
+import type { Continuation, InputRequired } from "./elicitation.ts";
+import { elicitResult, parseElicitation, refusedUntilOpened } from "./elicitation.ts";
 import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 

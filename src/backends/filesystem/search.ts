@@ -16,13 +16,8 @@ import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 import type { FilesystemPath, HiddenFiles } from "./jail.ts";
 import { type OpenDirectory, type WalkRequest, walkFiles } from "./list.ts";
 import { isTemporaryName } from "./read-write.ts";
-import {
-  LIMITS_MEMORY,
-  type RipgrepAnswer,
-  ripgrepFiles,
-  ripgrepPattern,
-  toRipgrepGlobs,
-} from "./ripgrep.ts";
+import type { RipgrepAnswer } from "./ripgrep.ts";
+import { LIMITS_MEMORY, ripgrepFiles, ripgrepPattern, toRipgrepGlobs } from "./ripgrep.ts";
 
 export interface SearchRoot extends OpenDirectory {
   ignored: GitignoreTree;

@@ -19,13 +19,8 @@ import type {
 import { FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { outputText, withLine } from "./command-output.ts";
-import {
-  type EnvironmentOptions,
-  type SandboxMount,
-  commandEnvironment,
-  readableTops,
-  withRealFolders,
-} from "./environment.ts";
+import type { EnvironmentOptions, SandboxMount } from "./environment.ts";
+import { commandEnvironment, readableTops, withRealFolders } from "./environment.ts";
 import { type ProcessGroup, type ProcessRequest, ProcessRunner } from "./process-runner.ts";
 
 type StartProcess = (command: string, options: LaunchOptions) => Promise<ProcessGroup | BackendFailure>;
@@ -282,7 +277,7 @@ export class LocalShellBackend extends ShellBackend {
     const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
     const own = Object.entries(options).filter(([name]) => Object.hasOwn(tables.FilesystemBackend, name));
-    super(Object.fromEntries(own) as FilesystemOptions, {
+    super(Object.fromEntries(own), {
       ...options,
       name: "local",
       isolation: "none",

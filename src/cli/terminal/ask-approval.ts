@@ -4,7 +4,7 @@ import { isRecord, parsedJson } from "../../core/unknown.ts";
 import type { Approval } from "../../runs/run.ts";
 import { deadlineText, heldBackText, whoAsks } from "../../server/views/request-words.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
-import { offeredDecisions, offersOf, ruleName } from "../../tools/call-request.ts";
+import { offeredDecisions, offeredRules, ruleName } from "../../tools/call-request.ts";
 import type { PersonDecision } from "../../tools/request.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, type RequestLines, diffBody, textBody, wrapped } from "./body.ts";
@@ -49,7 +49,7 @@ export function approvalLines(approval: Approval, style: BodyStyle): RequestLine
 
 /** The rules that can be saved with an approval, by their numbers; empty if there are none. */
 export function offerLines(approval: Approval, style: BodyStyle): string[] {
-  const lines = offersOf(approval).flatMap((offer, at) => {
+  const lines = offeredRules(approval).flatMap((offer, at) => {
     const examples = offer.examples.map((example) => `such as ${displayName(example)}`);
     return [
       ...wrapped(`${at + 1}  ${ruleName(offer)}`, style).map(style.colors.bold),
@@ -127,7 +127,7 @@ async function completeDecision(
     const style = { colors: asker.colors, width: asker.size().columns };
     asker.print(offerLines(approval, style).join("\n"));
     const number = await asker.key("The number of the rule, or another key to go back › ", true, signal);
-    const offer = offersOf(approval)[Number(number) - 1];
+    const offer = offeredRules(approval)[Number(number) - 1];
     return offer && { type, rules: offer.rules };
   }
   if (type !== "edit") return { type };

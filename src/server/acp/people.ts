@@ -1,6 +1,6 @@
 /** Asks the person at an editor for approvals and answers, and stores the responses. */
 import type * as acp from "@agentclientprotocol/sdk";
-import { offeredDecisions, offersOf } from "../../tools/call-request.ts";
+import { offeredDecisions, offeredRules } from "../../tools/call-request.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -71,7 +71,7 @@ function toOptions(decision: PersonDecision["type"], approval: Approval): Option
   const { kind, name } = OPTIONS[decision] ?? {};
   if (kind === undefined || decision === "edit") return [];
   if (decision === "approve_always")
-    return offersOf(approval)
+    return offeredRules(approval)
       .slice(0, MOST_RULES)
       .map(({ rules, sentence }, at) => {
         const label = displayBlock(`${name} ${rules.join(", ")}: ${sentence}`);

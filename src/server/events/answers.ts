@@ -1,13 +1,8 @@
 /** Answers of the Events extension. Loaded with the first request for events. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { z } from "zod";
-import {
-  type Callbacks,
-  PUBLIC_CALLBACKS,
-  newsOccurrence,
-  callbackProblem,
-  challenge,
-} from "../../news/subscriber.ts";
+import type { Callbacks } from "../../news/subscriber.ts";
+import { PUBLIC_CALLBACKS, newsOccurrence, callbackProblem, challenge } from "../../news/subscriber.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import {
   type Asking,

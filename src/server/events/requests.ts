@@ -1,13 +1,8 @@
 /** Parameters of the Events extension, as found in requests. */
 import { type ServerContext, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import {
-  type EventType,
-  type News,
-  type OccurrenceQuery,
-  EVENT_TYPES,
-  type NewsType,
-} from "../../runs/news.ts";
+import type { EventType, News, OccurrenceQuery, NewsType } from "../../runs/news.ts";
+import { EVENT_TYPES } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { CallbackFailure } from "../../news/subscriber.ts";

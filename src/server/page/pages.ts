@@ -15,13 +15,8 @@ import { type SentForm, workOf } from "./forms.ts";
 import { type LiveScreen, sendLive, shownAt } from "./live.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { Reply, readForm } from "./responses.ts";
-import {
-  type PartScreen,
-  type Picture,
-  type ScreenContext,
-  type ScreenFacts,
-  waitingFor,
-} from "./screen-context.ts";
+import type { PartScreen, Picture, ScreenContext, ScreenFacts } from "./screen-context.ts";
+import { waitingFor } from "./screen-context.ts";
 import { accessScreen, rulesScreen, type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { HELD_MS } from "../auth/auth.ts";

@@ -1,18 +1,7 @@
 /** Loads the data of each screen. Returns undefined if the run is unknown. */
 import type { RunEvent } from "../../runs/events.ts";
-import {
-  type PendingRequest,
-  type RunRequest,
-  type Run,
-  type RunFilter,
-  type RunSummary,
-  type RunView,
-  STATUS_WORDS,
-  isFinal,
-  isQuestion,
-  nameOf,
-  waitingIn,
-} from "../../runs/run.ts";
+import type { PendingRequest, RunRequest, Run, RunFilter, RunSummary, RunView } from "../../runs/run.ts";
+import { STATUS_WORDS, isFinal, isQuestion, nameOf, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, renderHome } from "../views/room/home.ts";
@@ -29,14 +18,8 @@ import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import { changedFiles, changesOfRun } from "./file-changes.ts";
 import { proposedScreen } from "./proposed.ts";
-import {
-  type Picture,
-  type ScreenContext,
-  headOf,
-  livePicture,
-  readinessFor,
-  waitingFor,
-} from "./screen-context.ts";
+import type { Picture, ScreenContext } from "./screen-context.ts";
+import { headOf, livePicture, readinessFor, waitingFor } from "./screen-context.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 import { renderAccess } from "../views/room/access.ts";
 import { renderRules } from "../views/room/rules.ts";

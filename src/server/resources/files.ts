@@ -2,13 +2,8 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { Backend, BackendErrorCode } from "../../backends/backend.ts";
 import { mimeTypeOf } from "../../backends/mime.ts";
-import {
-  type Contents,
-  type ListSection,
-  type ResourceScope,
-  type ResourceSpec,
-  invalidParams,
-} from "./resource.ts";
+import type { Contents, ListSection, ResourceScope, ResourceSpec } from "./resource.ts";
+import { invalidParams } from "./resource.ts";
 import { completeRun, findRun } from "./runs.ts";
 import { FILES_TEMPLATE, RUN_TEMPLATE, fileUri, runFileUri } from "../contracts/uris.ts";
 import facts from "./resources.json" with { type: "json" };

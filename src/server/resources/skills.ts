@@ -9,14 +9,8 @@ import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
 import { cacheFor } from "../contracts/revisions.ts";
 import { DIRECTORY_TYPE } from "./files.ts";
-import {
-  type Contents,
-  type ResourceScope,
-  type ResourceSpec,
-  guarded,
-  invalidCursor,
-  invalidParams,
-} from "./resource.ts";
+import type { Contents, ResourceScope, ResourceSpec } from "./resource.ts";
+import { guarded, invalidCursor, invalidParams } from "./resource.ts";
 import { decodeOnce, encodePath } from "../contracts/uris.ts";
 import facts from "./resources.json" with { type: "json" };
 

@@ -4,7 +4,13 @@ import { z } from "zod";
 import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.ts";
 import { parsedJson, defined, parsedUrl } from "../../core/unknown.ts";
 import type { Approval, OpenQuestion, RunRequest } from "../../runs/run.ts";
-import { callFields, isAsItStands, offeredDecisions, offersOf, ruleName } from "../../tools/call-request.ts";
+import {
+  callFields,
+  isAsItStands,
+  offeredDecisions,
+  offeredRules,
+  ruleName,
+} from "../../tools/call-request.ts";
 import { checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
 import type {
   CallPreview,
@@ -300,7 +306,7 @@ const ALWAYS =
   "approve_always: also save a rule, so that later calls like this run without asking. The rules:";
 
 const offerTexts = (approval: Approval): string[] =>
-  offersOf(approval).flatMap((offer) => [
+  offeredRules(approval).flatMap((offer) => [
     ruleName(offer),
     `  ${displayName(oneLine(offer.sentence, MAX.description))}`,
   ]);

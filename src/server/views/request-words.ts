@@ -1,15 +1,8 @@
 /** Words about a request: the agent that asks, and the time until which it waits. */
 import { shortTime } from "../../core/clock.ts";
 import { displayName, oneLine } from "../../core/text.ts";
-import {
-  type AgentPath,
-  type OpenQuestion,
-  type RunRequest,
-  agentName,
-  type Approval,
-  isApproval,
-  type RunView,
-} from "../../runs/run.ts";
+import type { AgentPath, OpenQuestion, RunRequest, Approval, RunView } from "../../runs/run.ts";
+import { agentName, isApproval } from "../../runs/run.ts";
 import { asText } from "./quoting.ts";
 
 /** The agents on the way to `agent` with their tasks, outermost first. */

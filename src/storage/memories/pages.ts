@@ -3,15 +3,8 @@ import type { Item } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../../core/concurrency.ts";
 import { type Statement, all } from "../sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
-import {
-  type ItemPosition,
-  type ItemRow,
-  type ItemStatements,
-  type Start,
-  type Stretch,
-  type TextRow,
-  toItem,
-} from "./items.ts";
+import type { ItemPosition, ItemRow, ItemStatements, Start, Stretch, TextRow } from "./items.ts";
+import { toItem } from "./items.ts";
 import { MAX_COUNT } from "./namespaces.ts";
 
 /** Items of the first page; so many are one statement, which shows one moment. Pages of short values grow. */

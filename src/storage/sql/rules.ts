@@ -10,15 +10,10 @@ import { type RowOf, readFields } from "./columns.ts";
 import { grantFor } from "./grants.ts";
 import { type Engine, type Steps, all, change, ofPrincipal, send } from "./steps.ts";
 
-const RULE = "id, folder, rule, created_at, created_by, run_id, approval_id, uses, last_used_at, expires_at";
+const RULE = "id, folder, rule, created_at, created_by, run_id, approval_id, uses, last_used_at";
 
 /** Untrusted texts that a request names. */
 const MOST_SOURCES = 5;
-
-const toRule = (row: RowOf<ApprovalRule>): ApprovalRule => ({
-  ...readFields(row, RULE),
-  isUnsandboxed: row.is_unsandboxed === 1,
-});
 
 const isUnsandboxed = ({ call }: RuledRequest): number =>
   Number(call.kind === "command" && !call.isSandboxed);
@@ -45,12 +40,12 @@ export function* approvedBefore(
   const where = { run_id: runId, folder, is_unsandboxed: isUnsandboxed(ruled) };
   const own = yield* all<{ id: string; rule: string }>(
     `SELECT id, rule FROM approval_rules WHERE principal = (SELECT principal FROM runs WHERE id = @run_id)
-       AND folder = @folder AND is_unsandboxed = @is_unsandboxed AND coalesce(expires_at, @now + 1) > @now ORDER BY number`,
-    { ...where, now },
+       AND folder = @folder AND is_unsandboxed = @is_unsandboxed ORDER BY number`,
+    where,
   );
   const known = [...allow, ...own.map(({ rule }) => rule)];
   const used = allowingRules(call, known);
-  const sources = reachesOut(call) && trusts !== true ? [...read, ...(yield* sourcesOf(runId))] : [];
+  const sources = reachesOut(call) && trusts !== true ? [...read, ...(yield* untrustedTexts(runId))] : [];
   if (sources.length > 0)
     return { ruled: { ...ruled, ...(used && { heldBack: sources.slice(0, MOST_SOURCES) }) } };
   if (used === undefined) return { ruled: { ...ruled, offers: ruleOffers(call, known) } };
@@ -90,7 +85,7 @@ export function* saveRules(
 }
 
 /** Untrusted texts that the agents of a run's conversation have read. */
-function* sourcesOf(runId: string): Steps<string[]> {
+function* untrustedTexts(runId: string): Steps<string[]> {
   const rows = yield* all<{ source: string }>(
     `SELECT source FROM thread_sources WHERE thread_id = (SELECT thread_id FROM runs WHERE id = @run_id)
      ORDER BY source LIMIT ${MOST_SOURCES}`,
@@ -120,7 +115,8 @@ export const ruleRows = (engine: Engine): RuleRows => ({
   ...ofPrincipal(engine, "read", {
     *list(principal: string): Steps<ApprovalRule[]> {
       const sql = "SELECT * FROM approval_rules WHERE principal = @principal ORDER BY number";
-      return (yield* all<RowOf<ApprovalRule>>(sql, { principal })).map(toRule);
+      const rows = yield* all<RowOf<ApprovalRule>>(sql, { principal });
+      return rows.map((row) => ({ ...readFields(row, RULE), isUnsandboxed: row.is_unsandboxed === 1 }));
     },
   }),
   ...ofPrincipal(engine, "write", {

@@ -399,7 +399,6 @@ CREATE TABLE approval_rules (
   approval_id TEXT NOT NULL,
   uses INTEGER NOT NULL,
   last_used_at INTEGER,
-  expires_at INTEGER,
   UNIQUE (principal, folder, is_unsandboxed, rule)
 ) STRICT;
 

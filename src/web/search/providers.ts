@@ -1,13 +1,7 @@
 /** Search services, each in its own form of requests and answers. */
 import { trimEndOf } from "../../core/text.ts";
-import {
-  type ServiceRequest,
-  askService,
-  type FieldNames,
-  type SearchPages,
-  resultList,
-  tidyPages,
-} from "./ask.ts";
+import type { ServiceRequest, FieldNames, SearchPages } from "./ask.ts";
+import { askService, resultList, tidyPages } from "./ask.ts";
 
 interface KeyedService {
   title: string;

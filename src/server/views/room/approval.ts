@@ -1,5 +1,5 @@
 /** One approval in a review: the exact call, and the decision. */
-import { offeredDecisions, offersOf, ruleName } from "../../../tools/call-request.ts";
+import { offeredDecisions, offeredRules, ruleName } from "../../../tools/call-request.ts";
 import { displayName } from "../../../core/text.ts";
 import { askedCall } from "../../../runs/asked-words.ts";
 import type { Approval } from "../../../runs/run.ts";
@@ -171,7 +171,7 @@ function alwaysAllow(approval: Approval, complaint: Complaint | undefined): Html
   const chosen = complaint?.form.get("rule");
   const isOpen =
     chosen !== undefined && (chosen !== null || complaint?.form.get("decision") === "approve_always");
-  const choices = offersOf(approval).map((offer) => {
+  const choices = offeredRules(approval).map((offer) => {
     const name = ruleName(offer);
     const examples = offer.examples.map((example) => html`<code>${displayName(example)}</code>`);
     const more = html`<span>${displayName(offer.sentence)}</span>

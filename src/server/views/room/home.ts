@@ -2,14 +2,8 @@
 import { isoTime, timeZone } from "../../../core/clock.ts";
 import { defined } from "../../../core/unknown.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
-import {
-  type PendingRequest,
-  type RunFilter,
-  type RunSummary,
-  isQuestion,
-  nameOf,
-  type Run,
-} from "../../../runs/run.ts";
+import type { PendingRequest, RunFilter, RunSummary, Run } from "../../../runs/run.ts";
+import { isQuestion, nameOf } from "../../../runs/run.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";

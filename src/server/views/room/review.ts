@@ -2,14 +2,8 @@
 import { askedAgainText } from "../request-words.ts";
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { byRuleText } from "../../../runs/asked-words.ts";
-import {
-  type RunRequest,
-  type RunView,
-  BY_RULE,
-  DEADLINE,
-  isQuestion,
-  waitingIn,
-} from "../../../runs/run.ts";
+import type { RunRequest, RunView } from "../../../runs/run.ts";
+import { BY_RULE, DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";

@@ -26,7 +26,7 @@ const EMPTY = html`<div class="panel empty">
 </div>`;
 
 function row(saved: ApprovalRule, mayRemove: boolean): Html {
-  const { id, folder, rule, isUnsandboxed, createdAt, createdBy, runId, uses, lastUsedAt, expiresAt } = saved;
+  const { id, folder, rule, isUnsandboxed, createdAt, createdBy, runId, uses, lastUsedAt } = saved;
   const place = isUnsandboxed ? ", outside any sandbox" : rule.startsWith("Bash(") ? ", in the sandbox" : "";
   return html`<article class="server" data-row tabindex="-1" id="${id}">
     <div class="server-what">
@@ -35,7 +35,6 @@ function row(saved: ApprovalRule, mayRemove: boolean): Html {
       <p class="small dim anywhere">
         Saved ${dayAndTime(createdAt)} ${describeChannel(createdBy)}.
         ${lastUsedAt === undefined ? "Not used yet." : html`Used ${counted(uses, "time")}, last ${dayAndTime(lastUsedAt)}.`}
-        ${expiresAt !== undefined && html`Ends ${dayAndTime(expiresAt)}.`}
       </p>
     </div>
     <div class="server-acts">

@@ -1,14 +1,8 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
-import {
-  type PageSession,
-  mayRun,
-  schedulePath,
-  accessPath,
-  rulesPath,
-  serversPath,
-} from "../../contracts/viewer.ts";
+import type { PageSession } from "../../contracts/viewer.ts";
+import { mayRun, schedulePath, accessPath, rulesPath, serversPath } from "../../contracts/viewer.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";
 

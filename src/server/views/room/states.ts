@@ -1,13 +1,6 @@
 /** Looks and names of states, the same in lists, the plan, the timeline and tabs. */
-import {
-  type RunRequest,
-  type Run,
-  type RunSummary,
-  type RunView,
-  isLimit,
-  isWithin,
-  waitingIn,
-} from "../../../runs/run.ts";
+import type { RunRequest, Run, RunSummary, RunView } from "../../../runs/run.ts";
+import { isLimit, isWithin, waitingIn } from "../../../runs/run.ts";
 import { waitsIn } from "../waits.ts";
 import { type Html, html, type IconName, type Tone, icon } from "../html.ts";
 
