@@ -24,7 +24,7 @@ export async function notePage(dataDir: string, address: string): Promise<() => 
 async function writeNote(dataDir: string, [address, ...earlier]: readonly string[]): Promise<void> {
   const file = join(dataDir, FILE);
   if (address === undefined) return rm(file, { force: true });
-  const note = { address, earlier: earlier.slice(0, 10 - 1) };
+  const note = { address, earlier: earlier.slice(0, 9) };
   return writeFile(file, JSON.stringify(note), { mode: 0o600 });
 }
 
