@@ -85,7 +85,7 @@ mv src/old.ts src/new.ts
 rm -rf dist
 rm -f tmp/output.log
 chmod +x scripts/run.sh
-ln -sf ../shared shared
+ln -sf ../common common
 which node
 command -v docker
 type git
