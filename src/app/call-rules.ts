@@ -72,8 +72,8 @@ export function callRules(
     describe: (name, args, { place }) => {
       const call = callOf(name, args, place);
       if (call === undefined || (call.kind === "edit" && protectedChange.when({ args }))) return undefined;
-      const isProtecting = mounted?.executor.approvalReason?.() === undefined;
-      if (call.kind === "command" && !(isProtecting && staysInside(call, args, workspace))) return undefined;
+      const executor = mounted?.executor;
+      if (call.kind === "command" && !staysInside(call, args, workspace, executor)) return undefined;
       const read = instructing.map((server) => `instructions of the MCP server ${server}`);
       const untrusted = afterUntrusted === "allow" ? { trusts: true as const } : { read };
       const isCovered = call.kind !== "command" || call.isSandboxed || config.rules.outsideSandbox;
@@ -113,26 +113,28 @@ function describeEdit(args: Record<string, unknown>, place: string | undefined):
 const SHELL_VARIABLES =
   /^(?:BASH_ENV|ENV|SHELLOPTS|BASHOPTS|CDPATH|GLOBIGNORE|POSIXLY_CORRECT|BASH_FUNC_.*)$/;
 
-/** True if a command line runs in the workspace, and finds its programs outside of it. */
+/** True if a command line runs in the workspace, with its protections, and finds its programs outside of it. */
 function staysInside(
   call: Extract<RuledCall, { kind: "command" }>,
   { cwd }: Record<string, unknown>,
   workspace: string,
+  executor: MountedExecutor["executor"] | undefined,
 ): boolean {
+  if (executor?.approvalReason?.() !== undefined) return false;
   const root = realPath(workspace);
   const start = cwd === undefined ? undefined : validatePath(cwd);
   if (start && !(start.ok && isAtOrBelow(start.path, WORKSPACE_MOUNT))) return false;
   const line = readCommand(call);
   if (!line.ok) return true; // no rule covers it
   // A relative path may name another program in another folder.
-  const isRelative = line.commands.some(({ words }) => /^[^/]+\//.test(words[0]?.value ?? ""));
-  if (start !== undefined && isRelative) return false;
+  if (start !== undefined && line.isRelative) return false;
   let at = join(root, start?.ok ? stripPrefix(WORKSPACE_MOUNT, start.path) : "");
   for (const folder of line.changesFolder) {
-    const named = folder.startsWith(WORKSPACE_MOUNT)
-      ? join(root, stripPrefix(WORKSPACE_MOUNT, folder))
-      : undefined;
-    at = named ?? (folder.startsWith("/") ? folder : join(at, folder));
+    // Commands may see the workspace at another path than this machine.
+    const directory = executor?.commands?.directory;
+    if (directory !== undefined && isAtOrBelow(folder, directory))
+      at = join(root, stripPrefix(directory, folder));
+    else at = folder.startsWith("/") ? folder : join(at, folder);
     if (!isInside(root, realPath(at))) return false;
   }
   if (call.isSandboxed) return true;

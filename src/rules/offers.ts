@@ -39,12 +39,13 @@ export function ruleOffers(call: RuledCall, known: readonly string[]): RuleOffer
 function commandOffers(call: Extract<RuledCall, { kind: "command" }>, known: readonly string[]): RuleOffer[] {
   const line = readCommand(call);
   const rules = readRules(known).flatMap((rule) => rule.shell ?? []);
-  const commands = line.ok ? line.commands : [];
+  if (!line.ok) return [];
+  const { commands } = line;
   // Commands without effects need rules where there are no others.
   const needed = commands.every(({ isHarmless }) => isHarmless)
     ? commands.map((command) => ({ ...command, isHarmless: false }))
     : commands;
-  const parts = proposeShellRules({ ok: true, commands: needed, changesFolder: [] }, rules);
+  const parts = proposeShellRules({ ...line, commands: needed }, rules);
   if (parts.length === 0 || parts.length > MOST_RULES || parts.some((part) => part.rules.length === 0))
     return [];
   const place = call.isSandboxed ? "In the sandbox" : "On this machine, outside any sandbox";

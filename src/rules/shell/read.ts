@@ -20,6 +20,8 @@ export type ShellReading =
       readonly commands: readonly ShellCommand[];
       /** Arguments of `cd`. */
       readonly changesFolder: readonly string[];
+      /** True if a program is named by a path that depends on the folder. */
+      readonly isRelative: boolean;
     }
   /** The reason is a sentence about "it". */
   | { readonly ok: false; readonly reason: string };
@@ -56,9 +58,10 @@ export function readCommandLine(source: string, dialect: ShellDialect): ShellRea
     const changesFolder = commands.flatMap(({ words: [program, folder], isHarmless }) =>
       isHarmless && program?.value === "cd" && folder?.value ? [folder.value] : [],
     );
-    if (changesFolder.length > 0 && commands.some(({ words }) => /^[^/]+\//.test(words[0]?.value ?? "")))
+    const isRelative = commands.some(({ words }) => /^[^/]+\//.test(words[0]?.value ?? ""));
+    if (changesFolder.length > 0 && isRelative)
       refuseLine("it changes the folder, and starts a program by a relative path");
-    return { ok: true, commands, changesFolder };
+    return { ok: true, commands, changesFolder, isRelative };
   } catch (error) {
     return { ok: false, reason: error instanceof LineRefusal ? error.message : "it could not be parsed" };
   }

@@ -4,9 +4,9 @@ import type { ApprovalRule } from "../../../rules/call.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, mayDecide, rulesPath, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { dayAndTime } from "./figures.ts";
-import { icon } from "../html.ts";
-import { mainOf } from "./pieces.ts";
+import { emptyPanel, mainOf } from "./pieces.ts";
 import { describeChannel } from "./review.ts";
 
 export function renderRules(session: PageSession, rules: readonly ApprovalRule[]): Html {
@@ -15,15 +15,9 @@ export function renderRules(session: PageSession, rules: readonly ApprovalRule[]
       <h1>Approval rules</h1>
       <span class="dim">${counted(rules.length, "rule")}</span>
     </div>
-    ${rules.length === 0 ? EMPTY : html`<section class="panel" aria-label="Approval rules">${rows}</section>`}`;
+    ${rules.length === 0 ? emptyPanel("tick", words.empty.rules) : html`<section class="panel" aria-label="Approval rules">${rows}</section>`}`;
   return mainOf(session, "home", content);
 }
-
-const EMPTY = html`<div class="panel empty">
-  ${icon("tick")}
-  <h3>No rules yet</h3>
-  <p>To save one, choose “Always allow…” when a call needs your approval.</p>
-</div>`;
 
 function row(saved: ApprovalRule, mayRemove: boolean): Html {
   const { id, folder, rule, isUnsandboxed, createdAt, createdBy, runId, uses, lastUsedAt } = saved;
