@@ -107,7 +107,7 @@ export class WorkspaceProposals implements Proposals {
   }
 
   async review(
-    run: Place & Pick<Run, "name" | "task">,
+    run: Place & Pick<Run, "id" | "name" | "task">,
     choice: ReviewChoice,
     about: About,
     fence?: Fence,
@@ -116,7 +116,7 @@ export class WorkspaceProposals implements Proposals {
       const known = (await copy.reviews()).find(({ id }) => id === about.id);
       if (known !== undefined) return { kind: "done", record: known };
       const review = new Review({ copy, manifest, sides: await openSides(copy, manifest), choice, guard });
-      return review.carryOut({ ...about, at: this.#options.clock(), title: nameOf(run) });
+      return review.carryOut({ ...about, run: run.id, at: this.#options.clock(), title: nameOf(run) });
     });
     const message =
       "the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
@@ -313,7 +313,7 @@ class Review {
     this.#reviewed = reviewed;
   }
 
-  async carryOut(about: About & { at: number; title: string }): Promise<ReviewOutcome> {
+  async carryOut(about: About & { run: string; at: number; title: string }): Promise<ReviewOutcome> {
     const { copy, manifest, sides, choice, guard } = this.#reviewed;
     for (const one of sides) {
       await ownTurn();
@@ -334,9 +334,10 @@ class Review {
     const paths = (isWhole: boolean) =>
       [...this.#applied].flatMap(([path, one]) => (one.isWhole === isWhole ? [path] : []));
     const open = sides.filter((one) => this.#isOpen(one)).map(({ path }) => path);
-    const { id, at, by } = about;
+    const { id, run, at, by } = about;
     const record: ReviewRecord = {
       id,
+      run,
       at,
       by,
       applied: paths(true),

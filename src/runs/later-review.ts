@@ -3,7 +3,7 @@ import { defined } from "../core/unknown.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
-import type { Fence, ReviewRecord } from "./proposals.ts";
+import type { Fence, ReviewOutcome } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
 import { type Run, isFinal, noRun } from "./run.ts";
@@ -53,32 +53,42 @@ export const reviewChange: Implements<"changes", "review"> = async (
   if (!checked.ok) return refused("invalid", checked.message);
   const shown = shownIn(change.files, choice);
   const about = { id: newId("review"), by, shown };
-  const carryOut = (fence: Fence) => proposals.review(run, choice, about, fence);
+  const carryOut = async (fence: Fence): Promise<ReviewOutcome> => {
+    // If this process ends before the outcome is noted, `countLeft` finds it.
+    await runs.noteUnapplied(principal, runId, null);
+    const reviewed = await proposals.review(run, choice, about, fence);
+    await noteReviews(run, fence, context, reviewed);
+    return reviewed;
+  };
   const outcome = await underLease(run, carryOut, PATIENCE_MS);
   if (outcome === undefined) return refused("open", BUSY);
   if (outcome.kind !== "done")
     return refused("not_applied", `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`);
   const { record } = outcome;
-  log.info("proposal.applied", {
-    runId,
-    principal,
-    by,
-    applied: record.applied.length,
-    unapplied: record.unapplied,
-  });
-  await settle(run, record.unapplied, context, record);
+  const { applied, unapplied } = record;
+  log.info("proposal.applied", { runId, principal, by, applied: applied.length, unapplied });
+  await tidyThread(run, unapplied, context);
   return { ok: true, record };
 };
 
 const refused = <Code extends string>(code: Code, message: string) => ({ ok: false as const, code, message });
 
-async function settle(
+/** Notes all reviews of a thread whose runs have ended, also of earlier processes, and what is left to apply. */
+async function noteReviews(
   run: Run,
-  unapplied: number,
-  { runs, proposals, underLease }: RunContext,
-  record?: ReviewRecord,
-): Promise<void> {
-  await runs.noteUnapplied(run.principal, run.id, unapplied, record);
+  fence: Fence,
+  { runs, proposals }: RunContext,
+  newest?: ReviewOutcome,
+): Promise<number> {
+  const change = newest?.kind === "done" ? undefined : await proposals?.change(run, { fence });
+  const counted = change === undefined ? 0 : change.files.length + change.more;
+  const unapplied = newest?.kind === "done" ? newest.record.unapplied : counted;
+  await runs.noteUnapplied(run.principal, run.id, unapplied, await proposals?.reviews(run));
+  return unapplied;
+}
+
+/** Deletes the copy of a thread that has nothing left to apply. */
+async function tidyThread(run: Run, unapplied: number, { runs, proposals, underLease }: RunContext) {
   const newest = await findNewest(run, runs);
   if (unapplied > 0 || newest === undefined || !isFinal(newest.status)) return;
   await underLease(run, (fence) =>
@@ -97,7 +107,7 @@ export const discardChange: Implements<"changes", "discard"> = async (context, p
   if (run.changes !== "propose") return { ok: true };
   const discard = async (): Promise<DeleteOutcome> => {
     log.info("proposal.discarded", { runId, principal });
-    await runs.noteUnapplied(principal, runId, 0);
+    await runs.noteUnapplied(principal, runId, 0, await proposals?.reviews(run));
     await proposals?.discard(run);
     return { ok: true };
   };
@@ -133,21 +143,16 @@ async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
   return newest;
 }
 
-/** Counts the unapplied changes of failed and cancelled runs. A copy without any is deleted. */
+/** Notes what was applied of runs that have ended, where nobody has, and deletes copies that have nothing left. */
 export async function countLeft(context: RunContext): Promise<void> {
-  const { runs, proposals, environment, log } = context;
+  const { runs, proposals, underLease, environment, log } = context;
   if (proposals === undefined) return;
   for (const { id, principal } of await runs.uncounted(environment)) {
     try {
       const run = await runs.read.run(principal, id);
       if (run === undefined) continue;
-      const change = await proposedChange(context, principal, id);
-      const unapplied = change === undefined ? 0 : change.files.length + change.more;
-      // The run ended while a review was carried out, so that nobody noted the applied files.
-      for (const record of await proposals.reviews(run))
-        if ((await runs.read.request(principal, id, record.id)) !== undefined)
-          await runs.noteUnapplied(principal, id, unapplied, record);
-      await settle(run, unapplied, context);
+      const unapplied = await underLease(run, (fence) => noteReviews(run, fence, context));
+      if (unapplied !== undefined) await tidyThread(run, unapplied, context);
     } catch (error) {
       log.warn("proposals.not_counted", { runId: id, error });
     }

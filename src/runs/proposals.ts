@@ -68,7 +68,10 @@ export interface ProposedChange {
 
 /** The decisions of one review, and what became of them. */
 export interface ReviewRecord {
+  /** That of the request, if the run was open. */
   id: string;
+  /** Absent in records of earlier versions. */
+  run?: string;
   /** Milliseconds since the epoch. */
   at: number;
   by: string;
@@ -149,8 +152,13 @@ export interface RunReviews {
 
 /** Rows of runs that propose their changes. */
 export interface ProposalRows {
-  /** Stores the number of unapplied files of a finished run, and the changes applied now. */
-  noteUnapplied(principal: Principal, runId: string, unapplied: number, record?: ReviewRecord): Promise<void>;
+  /** Stores the number of unapplied files of a finished run, and what was applied. `null`: not counted yet. */
+  noteUnapplied(
+    principal: Principal,
+    runId: string,
+    unapplied: number | null,
+    reviews?: readonly ReviewRecord[],
+  ): Promise<void>;
   /** Some runs of an environment that ended with changes which nobody has counted. */
   uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
 }

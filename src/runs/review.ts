@@ -72,7 +72,7 @@ async function noteIfEnded(
 ): Promise<never> {
   const now = thrown instanceof LeaseLostError ? await runs.read.run(principal, id) : undefined;
   if (outcome.kind === "done" && now !== undefined && isFinal(now.status))
-    await runs.noteUnapplied(principal, id, outcome.record.unapplied, outcome.record);
+    await runs.noteUnapplied(principal, id, outcome.record.unapplied, [outcome.record]);
   throw thrown;
 }
 

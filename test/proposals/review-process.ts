@@ -9,7 +9,7 @@ import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
  */
 const [, , dir = "", threadId = "", fence = "", step = "0", signal = "SIGKILL"] = process.argv;
 const proposals = new WorkspaceProposals({ dir, without: [], maxBytes: 1e8 });
-const run = { threadId, task: "Do it" };
+const run = { id: "run_1", threadId, task: "Do it" };
 const { files } = (await proposals.change(run)) ?? { files: [] };
 const shown = Object.fromEntries(files.map(({ path, version }) => [path, version]));
 const apply = Object.fromEntries(files.map(({ path }) => [path, "all" as const]));

@@ -8,7 +8,7 @@ import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
 import * as messages from "./messages.ts";
 import { type RequestRow, type RunRow, toRequest } from "./rows.ts";
-import { type Engine, type Steps, type StepsFor, all, change, first } from "./steps.ts";
+import { type Engine, type Steps, type StepsFor, all, change, exists, first } from "./steps.ts";
 
 /** The port of `runs/ports.ts` over an engine. */
 export const storedReviews = (
@@ -66,17 +66,21 @@ function* noteApplied(runId: string, { applied, partly, branch }: ReviewRecord):
   yield* change("UPDATE runs SET applied = @all WHERE id = @id", { id: runId, all });
 }
 
+const ASKED = "SELECT id FROM questions WHERE run_id = @run AND id = @id";
+
 /** Notes the files of a run that has ended. */
 export const noteAfterEnd: StepsFor<RunRepository["noteUnapplied"]> = function* (
   principal,
   runId,
   unapplied,
-  record,
+  records = [],
 ) {
   const sql = "UPDATE runs SET unapplied = @unapplied WHERE id = @id AND principal = @principal";
   if ((yield* change(sql, { id: runId, principal, unapplied })) === 0) return;
-  yield* noteInThread(runId, unapplied);
-  if (record !== undefined) yield* noteApplied(runId, record);
+  if (unapplied !== null) yield* noteInThread(runId, unapplied);
+  for (const record of records)
+    if (record.run !== undefined || (yield* exists(ASKED, { id: record.id, run: runId })))
+      yield* noteApplied(record.run ?? runId, record);
 };
 
 /** Some runs of an environment that ended with changes which nobody has counted. */
