@@ -27,7 +27,6 @@ export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/middlew
 export type { Agent, AgentInput, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
 export type { ChildRun, ChildRuns, NewChild } from "./contracts/children.ts";
 export type { SharedBudget, Spent } from "./contracts/limits.ts";
-export type { TracePlace } from "./contracts/middleware.ts";
 export type { AgentEnd, AgentEvent, EventSink, StepEvent } from "./contracts/events.ts";
 
 export const buildLlm = async (options: ResolveOptions): Promise<BaseChatModel> =>

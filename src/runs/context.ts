@@ -1,10 +1,10 @@
 /** Dependencies that the parts of the service share. */
 import type { Agent } from "../agent/agent.ts";
+import type { RunRepository } from "../storage/sql/repository.ts";
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { StartChoices } from "./choices.ts";
 import type { ChangeFeed } from "./follow.ts";
-import type { ScheduleRepository, WorkLog } from "./ports.ts";
 import type { Fence } from "./proposals.ts";
 import type { Run } from "./run.ts";
 import type { RunServiceOptions } from "./service.ts";
@@ -13,9 +13,9 @@ export interface RunContext extends Pick<
   RunServiceOptions,
   "runs" | "checkpoints" | "environment" | "preflight" | "proposals" | "log"
 > {
-  schedules: ScheduleRepository;
+  schedules: RunRepository["schedules"];
   /** Writes of those who work on runs. */
-  work: WorkLog;
+  work: ReturnType<RunRepository["work"]>;
   feed: ChangeFeed;
   /**
    * Runs work on the copy of a finished run, under a lease. Returns undefined if another run of the thread works, or

@@ -4,7 +4,8 @@ import { coalesced, untilAborted } from "../core/concurrency.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine } from "../core/text.ts";
-import type { NewsRepository, NewsRule, Outgoing, Send, SendResult, Settled } from "./news.ts";
+import type { RunRepository } from "../storage/sql/repository.ts";
+import type { NewsRule, Outgoing, Send, SendResult, Settled } from "./news.ts";
 import { subscriptionIn } from "./news.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
@@ -24,7 +25,7 @@ const RECEIVER_MS = MINUTE;
 const PROBLEM = 300;
 
 export interface CourierOptions {
-  news: NewsRepository;
+  news: RunRepository["news"];
   channels: readonly Channel[];
   /** Returns the sender for a subscription ID. Default: messages to subscriptions are left to others. */
   subscriber?: (id: string) => Send;

@@ -1,5 +1,6 @@
 import { ownTurn } from "../core/concurrency.ts";
-import type { JournalPage, RunQueries } from "./ports.ts";
+import type { RunRepository } from "../storage/sql/repository.ts";
+import type { JournalPage } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
 import { type LiveText, isBeginning } from "./live-texts.ts";
 import { type Principal, type RunHead, isFinal } from "./run.ts";
@@ -115,7 +116,7 @@ function mark(listener: Listener): void {
 export const PAGE = 200;
 
 interface Sources {
-  runs: Pick<RunQueries, "journal" | "list">;
+  runs: Pick<RunRepository["read"], "journal" | "list">;
   feed: ChangeFeed;
 }
 

@@ -17,7 +17,7 @@ import { share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { NewestOf } from "../core/newest-of.ts";
-import type { RunQueries } from "./ports.ts";
+import type { RunRepository } from "../storage/sql/repository.ts";
 import { RunFold, placeText } from "./view.ts";
 
 /** Context of the groups, with the parts of the process that works on runs. */
@@ -58,7 +58,7 @@ export function runGroups(context: GroupContext): RunGroups {
     rules: runs.rules,
     access: {
       share: (principal, runId, milliseconds, madeWith) =>
-        share(principal, runId, milliseconds, madeWith, context),
+        share(principal, runId, milliseconds, madeWith, { clock, add: runs.shares.add }),
       list: (principal) => runs.shares.access(clock(), principal),
       revoke: runs.shares.revoke,
     },
@@ -149,7 +149,7 @@ async function filesOfRun(principal: Principal, runId: string, { runs, agentFor,
 /** Events read at once to update a view: more would keep others from their turn. */
 const EVENTS_AT_ONCE = 250;
 
-function runViews(read: Pick<RunQueries, "picture">): RunGroups["read"]["view"] {
+function runViews(read: Pick<RunRepository["read"], "picture">): RunGroups["read"]["view"] {
   const folds = new NewestOf<RunFold>(256);
   return async (principal, runId) => {
     for (;;) {

@@ -2,7 +2,7 @@
 import { defined } from "../core/unknown.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
 import type { RunContext } from "./context.ts";
-import type { RunRepository } from "./ports.ts";
+import type { RunRepository } from "../storage/sql/repository.ts";
 import type { Fence, ReviewOutcome } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";

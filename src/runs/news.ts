@@ -1,6 +1,5 @@
-/** News of runs for people and programs elsewhere: the types, and the port of their outbox. */
+/** News of runs for people and programs elsewhere: the types. */
 import type { RunEvent } from "./events.ts";
-import type { Principal } from "./run.ts";
 import type { Access } from "./shares.ts";
 
 export const NEWS_TYPES = [
@@ -65,25 +64,6 @@ export interface OccurrenceQuery {
   limit: number;
 }
 
-/** Events of a principal's runs, and their receivers. */
-export interface RunNews {
-  /** Ordered by time. An event may be stored a little later than one with a later time. */
-  occurrences(principal: Principal, query: OccurrenceQuery): Promise<News[]>;
-  /** Finds one of the principal's that has not expired. */
-  subscription(principal: Principal, id: string, now: number): Promise<Subscription | undefined>;
-  /**
-   * Adds it, or changes its secret and its end. A new one is also sent the newest events since `since`. `undefined`:
-   * the principal has `most` others.
-   */
-  subscribe(
-    principal: Principal,
-    subscription: Omit<Subscription, "principal">,
-    terms: { most: number; now: number; since?: number | undefined },
-  ): Promise<{ isTruncated: boolean } | undefined>;
-  /** Ends it, with the messages on their way. False: there was none. */
-  unsubscribe(principal: Principal, id: string): Promise<boolean>;
-}
-
 /** A receiver of news, and the types that it wants. */
 export interface NewsRule {
   target: string;
@@ -146,36 +126,4 @@ export interface NewsOperator {
   retry(numbers: readonly number[] | undefined): Promise<number>;
   /** Deletes messages and returns their count. Without numbers: all dead ones. */
   drop(numbers: readonly number[] | undefined): Promise<number>;
-}
-
-/** The outbox. Every method is one transaction. */
-export interface NewsRepository extends Omit<NewsOperator, "retry">, RunNews {
-  /** The subscription of whichever principal, expired or not. */
-  subscriptionById(id: string): Promise<Subscription | undefined>;
-  /** True if any subscription has not expired. */
-  hasSubscriptions(now: number): Promise<boolean>;
-  /** Retries like `NewsOperator.retry`, with `now` as the time. */
-  retry(numbers: readonly number[] | undefined, now: number): Promise<number>;
-  /** Counts the abandoned messages to channels. */
-  countDead(): Promise<number>;
-  /** Writes messages for each rule with the events of this process. `posted` is called when there may be new ones. */
-  open(rules: readonly NewsRule[], posted: () => void): { close(): void };
-  /** The next attempt for each target that has messages of this environment. */
-  due(environment: string): Promise<{ target: string; dueAt: number }[]>;
-  /** Claims the message that is due first, until `until`. `undefined`: none is due. */
-  claim(
-    target: Pick<WaitingNews, "target"> & { environment: string },
-    now: number,
-    until: number,
-  ): Promise<Outgoing | undefined>;
-  /** Does nothing if another server has claimed the message since. */
-  settle(outgoing: Pick<Outgoing, "number" | "attempts" | "target">, settled: Settled): Promise<void>;
-  postpone(unreachable: {
-    target: string;
-    environment: string;
-    now: number;
-    /** Times of the next attempts. A message with more failed attempts is abandoned. */
-    dueAt: readonly number[];
-    problem: string;
-  }): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** Changes that a run proposes instead of making them, and their review by a person. */
 import { createHash } from "node:crypto";
 import type { ReviewChoice, ReviewedFile } from "../tools/request.ts";
-import type { OpenQuestion, Principal, Run } from "./run.ts";
+import type { Run } from "./run.ts";
 
 /** Lines of a file that change together. */
 export interface ProposedPlace {
@@ -134,33 +134,6 @@ export interface Proposals {
   tidy(run: Pick<Run, "id" | "threadId">, fence: Fence): Promise<void>;
   /** Deletes the copy with all that was not applied. Nobody else may have a fence. */
   discard(run: Run): Promise<void>;
-}
-
-/** Reviews of a run that proposes its changes. */
-export interface RunReviews {
-  /** The oldest one that was answered and not carried out. */
-  answered(): Promise<Extract<OpenQuestion, { kind: "review" }> | undefined>;
-  /** Stores the outcome, with the message about it to the agent. */
-  settle(
-    request: Pick<OpenQuestion, "id">,
-    outcome: ReviewOutcome,
-    facts: { now: number; told?: string },
-  ): Promise<void>;
-  /** Stores how many files are proposed and not applied. */
-  note(unapplied: number): Promise<void>;
-}
-
-/** Rows of runs that propose their changes. */
-export interface ProposalRows {
-  /** Stores the number of unapplied files of a finished run, and what was applied. `null`: not counted yet. */
-  noteUnapplied(
-    principal: Principal,
-    runId: string,
-    unapplied: number | null,
-    reviews?: readonly ReviewRecord[],
-  ): Promise<void>;
-  /** Some runs of an environment that ended with changes which nobody has counted. */
-  uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
 }
 
 /** True if applying all of a change includes this file. `isRead`: the person read it to its end. */

@@ -4,7 +4,7 @@ import { coalesced } from "../core/concurrency.ts";
 import { defined } from "../core/unknown.ts";
 import type { RunContext } from "./context.ts";
 import { lastTimes, nextTime } from "./cron.ts";
-import type { ScheduleRepository } from "./ports.ts";
+import type { RunRepository } from "../storage/sql/repository.ts";
 import type { Occurrences, Schedule, Step } from "./schedule.ts";
 import { type SchedulesContext, newRun, startProblem } from "./schedules.ts";
 import type { RunServiceOptions } from "./service.ts";
@@ -30,7 +30,7 @@ export function stepOf(schedule: Schedule, now: number): Step | undefined {
 type SchedulerContext = SchedulesContext & Pick<RunContext, "preflight" | "log">;
 
 interface SchedulerOptions extends Omit<SchedulerContext, "schedules"> {
-  schedules: Pick<ScheduleRepository, "due" | "advance">;
+  schedules: Pick<RunRepository["schedules"], "due" | "advance">;
   mayStart: () => boolean;
   /** Longest time between two looks at the clock, in ms: it may be set, and the machine may sleep. */
   checkMs: number;

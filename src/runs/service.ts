@@ -6,20 +6,11 @@ import type { IdSource } from "../core/ids.ts";
 import type { ChoiceProblem, StartChoices } from "./choices.ts";
 import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
-import type {
-  GivenAnswer,
-  HolderQueries,
-  RuleRows,
-  RunRepository,
-  SignedAnswer,
-  StartRequest,
-  UsedAnswer,
-} from "./ports.ts";
+import type { GivenAnswer, SignedAnswer, StartRequest, UsedAnswer } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
 import type { LiveText } from "./live-texts.ts";
-import type { RunNews } from "./news.ts";
 import type { Access, MadeWith, ShareOutcome, SharedRuns } from "./shares.ts";
 import type {
   Holder,
@@ -39,6 +30,7 @@ import type {
   ScheduleView,
 } from "./schedule.ts";
 import type { Fence, ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
+import type { RunRepository } from "../storage/sql/repository.ts";
 import type { ReviewChoice } from "../tools/request.ts";
 
 /** Result of a start: a new run, a message to a run at work, or the result of an earlier equal start. */
@@ -137,9 +129,9 @@ export interface MemorySearch {
   note?: string;
 }
 
-/** Removes the principal from the parameters of each method, because a handle has it bound. */
-type WithoutPrincipal<Group> = {
-  [Name in keyof Group]: Group[Name] extends (principal: Principal, ...args: infer Args) => infer Result
+/** These methods without the principal among their parameters, because a handle has it bound. */
+type WithoutPrincipal<Group, Names extends keyof Group = keyof Group> = {
+  [Name in Names]: Group[Name] extends (principal: Principal, ...args: infer Args) => infer Result
     ? (...args: Args) => Result
     : never;
 };
@@ -147,7 +139,10 @@ type WithoutPrincipal<Group> = {
 /** Everything that a principal may do with runs, for one holder. `scopes.ts` has the scopes that each method needs. */
 export interface PrincipalRuns {
   /** Looks at runs. A run of another principal looks exactly like one that does not exist. */
-  readonly read: WithoutPrincipal<HolderQueries> & {
+  readonly read: WithoutPrincipal<
+    RunRepository["read"],
+    "list" | "summaries" | "counts" | "pending" | "children" | "countPending" | "recentEvents" | "modelCalls"
+  > & {
     view(runId: string): Promise<RunView | undefined>;
     /** Events with `seq > after`, oldest first, at most `limit`. Returns `undefined` if there is no such run. */
     events(runId: string, options?: { after?: number; limit?: number }): Promise<RunEvent[] | undefined>;
@@ -211,7 +206,7 @@ export interface PrincipalRuns {
     ): Promise<UsedAnswer<AnswerOutcome> | undefined>;
   };
   /** Rules that people saved with approvals. */
-  readonly rules: WithoutPrincipal<RuleRows>;
+  readonly rules: WithoutPrincipal<RunRepository["rules"]>;
   readonly changes: {
     /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
     proposed(runId: string, whole?: readonly string[]): Promise<ProposedChange | undefined>;
@@ -245,7 +240,11 @@ export interface PrincipalRuns {
     /** Ends one of them at once. False: there is none. */
     revoke(id: string): Promise<boolean>;
   };
-  readonly news: WithoutPrincipal<RunNews>;
+  /** Events of the principal's runs, and their receivers. */
+  readonly news: WithoutPrincipal<
+    RunRepository["news"],
+    "occurrences" | "subscription" | "subscribe" | "unsubscribe"
+  >;
   readonly files: {
     /** The file tree as the run's agent sees it: thread files and mounts. Returns `undefined` if there is no such run. */
     ofRun(runId: string): Promise<Backend | undefined>;

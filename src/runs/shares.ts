@@ -46,25 +46,12 @@ export const MAX_SHARES = 20;
 
 export type ShareOutcome = OrRefused<{ share: SharedRun }, "not_found" | "too_many">;
 
-/** Storage of shares. An expired one looks like one that does not exist. */
-export interface ShareRows {
-  /** Returns false if the run has `most` others, and undefined if there is no such run. */
-  add(share: SharedRun, most: number): Promise<boolean | undefined>;
-  find(id: string, now: number): Promise<SharedRun | undefined>;
-  /** Links and subscriptions that have not expired, of one principal or of all. */
-  access(now: number, principal?: Principal): Promise<Access[]>;
-  /** Ends a link or a subscription at once. False: there is none. */
-  revoke: (principal: Principal, id: string) => Promise<boolean>;
-  /** Counts that somebody followed the link. */
-  countOpening(share: SharedRun): Promise<void>;
-}
-
 export async function share(
   principal: Principal,
   runId: string,
   milliseconds: number,
   madeWith: MadeWith | undefined,
-  { runs, clock }: { runs: { shares: ShareRows }; clock: Clock },
+  { add, clock }: { add: (share: SharedRun, most: number) => Promise<boolean | undefined>; clock: Clock },
 ): Promise<ShareOutcome> {
   const now = clock();
   const { until = Infinity, ...by }: Partial<MadeWith> = madeWith ?? {};
@@ -73,7 +60,7 @@ export async function share(
   // Whoever has the id and no signature of it opens nothing; all the same it cannot be guessed.
   const id = randomBytes(16).toString("base64url");
   const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0, ...by };
-  const isAdded = await runs.shares.add(made, MAX_SHARES);
+  const isAdded = await add(made, MAX_SHARES);
   if (isAdded === undefined) return noRun(runId);
   if (isAdded) return { ok: true, share: made };
   const message = `This run has ${MAX_SHARES} links that work, which is the maximum. Stop one of them first.`;

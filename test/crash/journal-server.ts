@@ -6,7 +6,7 @@ import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
-import type { WorkLog } from "../../src/runs/ports.ts";
+import type { StoredWork } from "../../src/storage/sql/work.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
 import { openSqlite } from "../../src/storage/sqlite/storage.ts";
@@ -90,7 +90,7 @@ for (const name of ["put", "putWrites"] as const) {
 }
 const runs = {
   ...storage.runs,
-  work: (options: Parameters<typeof storage.runs.work>[0]): WorkLog => {
+  work: (options: Parameters<typeof storage.runs.work>[0]): StoredWork => {
     const work = storage.runs.work(options);
     const { record } = work;
     return Object.assign(work, {

@@ -4,7 +4,9 @@ import { expect, test } from "vitest";
 import type { HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
 import type { Decision } from "../../src/tools/request.ts";
 import { type RunEvent, entryOf } from "../../src/runs/events.ts";
-import { type Lease, LeaseLostError, type RunRepository, type WorkLog } from "../../src/runs/ports.ts";
+import { type Lease, LeaseLostError } from "../../src/runs/ports.ts";
+import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { StoredWork } from "../../src/storage/sql/work.ts";
 import type { RunRow } from "../../src/storage/sql/rows.ts";
 import { DEADLINE, TRANSITIONS, type Approval, isFinal, isApproval } from "../../src/runs/run.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
@@ -60,7 +62,7 @@ const stoppedWith = (interrupts: PendingInterrupt[]) => ({
 class World {
   readonly database = openDatabase(":memory:");
   readonly runs: RunRepository;
-  readonly work: WorkLog;
+  readonly work: StoredWork;
   readonly leases: Lease[] = [];
   now = 1;
 

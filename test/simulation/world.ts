@@ -3,7 +3,7 @@ import type { Agent } from "../../src/agent/agent.ts";
 import { StorageError } from "../../src/core/errors.ts";
 import type { Logger } from "../../src/core/logger.ts";
 import type { News, SendResult } from "../../src/runs/news.ts";
-import type { RunRepository } from "../../src/runs/ports.ts";
+import type { RunRepository } from "../../src/storage/sql/repository.ts";
 import type { Run } from "../../src/runs/run.ts";
 import type { Checkpoints } from "../../src/runs/thread-ports.ts";
 import { storedRuns } from "../../src/storage/sql/repository.ts";

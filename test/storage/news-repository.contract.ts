@@ -2,7 +2,8 @@ import { callRequests } from "../../src/runs/asked-events.ts";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import { type EventType, NEWS_TYPES, type NewsType, type Subscription } from "../../src/runs/news.ts";
-import type { Lease, RunRepository } from "../../src/runs/ports.ts";
+import type { Lease } from "../../src/runs/ports.ts";
+import type { RunRepository } from "../../src/storage/sql/repository.ts";
 import type { RunData } from "./run-repository.contract.ts";
 
 const thrice = <T>(value: T): T[] => [value, value, value];

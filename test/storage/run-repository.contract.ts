@@ -8,8 +8,8 @@ import {
   LeaseLostError,
   type Lease,
   type RecentEvents,
-  type RunRepository,
 } from "../../src/runs/ports.ts";
+import type { RunRepository } from "../../src/storage/sql/repository.ts";
 import { MAX_SHARES } from "../../src/runs/shares.ts";
 import type { Run, SamplingReply } from "../../src/runs/run.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import type { RunRepository } from "../../src/runs/ports.ts";
+import type { RunRepository } from "../../src/storage/sql/repository.ts";
 import { storedRuns } from "../../src/storage/sql/repository.ts";
 import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";

@@ -1,6 +1,6 @@
 /** Deletes, counts and checks runs in Postgres. */
 import type { Pool } from "pg";
-import type { RunRepository } from "../../runs/ports.ts";
+import type { RunRepository } from "../sql/repository.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
 import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../sql/housekeeping.ts";
 import type { Engine } from "../sql/steps.ts";

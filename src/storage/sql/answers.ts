@@ -1,7 +1,8 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
 import { answeredEntry } from "../../runs/asked-events.ts";
-import type { RunRepository } from "../../runs/ports.ts";
-import { type Principal, type RunRequest, DEADLINE, isFinal } from "../../runs/run.ts";
+import type { SamplingReply } from "../../agent/agent.ts";
+import type { AnsweredRequest, SignedAnswer, UsedAnswer } from "../../runs/ports.ts";
+import { type Principal, type Run, type RunRequest, DEADLINE, isFinal } from "../../runs/run.ts";
 import type { Decision, PersonAnswer } from "../../tools/request.ts";
 import * as grants from "./grants.ts";
 import * as journal from "./journal.ts";
@@ -12,7 +13,7 @@ import { type RequestRow, toRequest } from "./rows.ts";
 import { approvedBefore, saveRules } from "./rules.ts";
 import { getToChange } from "./runs.ts";
 import * as status from "./status.ts";
-import { type Steps, type StepsFor, insert } from "./steps.ts";
+import { type Steps, insert } from "./steps.ts";
 
 const APPROVED: Decision = { type: "approve" };
 
@@ -26,19 +27,19 @@ const TOO_LATE: Decision = {
 };
 
 /** Stores an answer, or that the deadline has passed. Returns undefined if the request was not pending any more. */
-export const answer: StepsFor<RunRepository["answer"]> = function* (
-  principal,
-  { request, answer: given },
-  by,
-  now,
-) {
+export function* answer(
+  principal: Principal,
+  { request, answer: given }: AnsweredRequest,
+  by: string,
+  now: number,
+): Steps<RunRequest | undefined> {
   const { runId, id } = request;
   if ((yield* getToChange(principal, runId)) === undefined) return undefined;
   const isStored = isExpired(request, now)
     ? yield* store(request, answerAtDeadline(request), DEADLINE, now)
     : yield* store(request, given, by, now);
   return isStored ? yield* requests.get(runId, id) : undefined;
-};
+}
 
 /** Denies a call, or lets the agent continue without the answer to its question. False: it was not pending any more. */
 export function* expire(principal: Principal, row: RequestRow, now: number): Steps<boolean> {
@@ -54,7 +55,11 @@ const answerAtDeadline = ({ kind }: RunRequest): PersonAnswer =>
  * Uses up a signed answer and carries it out. Returns undefined and changes nothing if any process used the answer
  * before, or it has a problem; the journal of an open run records the refusal.
  */
-export const use: StepsFor<RunRepository["useSignedAnswer"]> = function* (run, signed, now) {
+export function* use(
+  run: Run,
+  signed: SignedAnswer<AnsweredRequest>,
+  now: number,
+): Steps<UsedAnswer<RunRequest | undefined> | undefined> {
   const found = yield* getToChange(run.principal, run.id);
   const row = { id: signed.id, run_id: run.id, used_at: now };
   const isFirst =
@@ -70,17 +75,17 @@ export const use: StepsFor<RunRepository["useSignedAnswer"]> = function* (run, s
   if (found !== undefined && !isFinal(found.status))
     yield* journal.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
   return undefined;
-};
+}
 
-/** Stores a reply to a model call, if it is the first; the run can then continue. */
-export const reply: StepsFor<RunRepository["reply"]> = function* (run, callId, given, now) {
+/** Stores a reply to a model call; the run can then continue. False: it was replied to before, or is asked no more. */
+export function* reply(run: Run, callId: string, given: SamplingReply, now: number): Steps<boolean> {
   const found = yield* getToChange(run.principal, run.id);
   if (found === undefined || isFinal(found.status)) return false;
   if (!(yield* models.answer(run.id, callId, given))) return false;
   yield* status.updateOpen(run.id, now);
   yield* makeRunnable(run.id, now);
   return true;
-};
+}
 
 const isExpired = ({ expiresAt = Infinity }: Pick<RunRequest, "expiresAt">, now: number): boolean =>
   now >= expiresAt;

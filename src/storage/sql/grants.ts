@@ -1,9 +1,8 @@
 /** Calls that people approved for the rest of a run. */
-import type { RunQueries } from "../../runs/ports.ts";
-import type { Approval, Grant } from "../../runs/run.ts";
+import type { Approval, Grant, Principal } from "../../runs/run.ts";
 import { type RowOf, readFields } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
-import { type Steps, type StepsFor, all, change, first, insert } from "./steps.ts";
+import { type Steps, all, change, first, insert } from "./steps.ts";
 
 const toGrant = (row: RowOf<Grant>): Grant =>
   readFields(row, "tool, text, approval_id, granted_by, granted_at");
@@ -25,10 +24,10 @@ export function* grantFor({ runId, same, allowedDecisions }: Approval): Steps<Gr
 }
 
 /** Oldest first; none when the run is not the principal's. */
-export const grantsOf: StepsFor<RunQueries["grants"]> = function* (principal, runId) {
+export function* grantsOf(principal: Principal, runId: string): Steps<Grant[]> {
   const sql = `SELECT * FROM run_grants WHERE run_id = @run_id AND ${IS_OF_PRINCIPAL} ORDER BY number`;
   return (yield* all<RowOf<Grant>>(sql, { run_id: runId, principal })).map(toGrant);
-};
+}
 
 export function* revokeGrants(runId: string): Steps<void> {
   yield* change("DELETE FROM run_grants WHERE run_id = @run_id", { run_id: runId });

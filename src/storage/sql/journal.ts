@@ -3,7 +3,7 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
 import type { JournalEntry, RunEvent } from "../../runs/events.ts";
-import { type Lease, LeaseLostError, type RunQueries } from "../../runs/ports.ts";
+import { type Lease, LeaseLostError, type RecentEvents } from "../../runs/ports.ts";
 import { columnValues } from "./columns.ts";
 import * as leases from "./leases.ts";
 import { type EventRow, NANOS, toEvent } from "./rows.ts";
@@ -147,7 +147,7 @@ export function* page(runId: string, after: number, limit: number): Steps<RunEve
 /** The newest first. */
 export function* recent(
   runId: string,
-  { limit, before = Number.MAX_SAFE_INTEGER, agent, kinds }: Parameters<RunQueries["recentEvents"]>[2],
+  { limit, before = Number.MAX_SAFE_INTEGER, agent, kinds }: RecentEvents,
 ): Steps<RunEvent[]> {
   const wanted = [
     "run_id = @run_id AND seq < @before",

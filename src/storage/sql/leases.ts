@@ -1,8 +1,8 @@
 /** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
-import { type Lease, type RunRepository, LeaseLostError } from "../../runs/ports.ts";
-import type { FailureDetails, OpenStatus, Place, Principal } from "../../runs/run.ts";
+import { type ClaimRequest, type Lease, type SeenLease, LeaseLostError } from "../../runs/ports.ts";
+import type { FailureDetails, OpenStatus, Place, Principal, RunStatus } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
-import type { Steps, StepsFor } from "./steps.ts";
+import type { Steps } from "./steps.ts";
 import { all, change, count, first, lockPrincipal, send } from "./steps.ts";
 
 export type OpenRunRow = RunRow & { status: OpenStatus };
@@ -54,10 +54,7 @@ const IS_AT_WORK = `${IS_HELD} AND status IN ('working', 'input_required')`;
 export const IF_HELD = `EXISTS (SELECT 1 FROM runs WHERE ${IS_AT_WORK})`;
 
 /** Principals with runs that could be taken, in the order of their turns. */
-export function* inTurn({
-  environment,
-  turns,
-}: Parameters<RunRepository["claimNext"]>[0]): Steps<Principal[]> {
+export function* inTurn({ environment, turns }: ClaimRequest): Steps<Principal[]> {
   const found = yield* all<Turn & { count: number; rank: number | null }>(NEXT_RUNS, { environment });
   const waiting = found.filter(({ rank }) => rank !== null);
   const loads = new Map(waiting.map(({ principal, count }) => [principal, count]));
@@ -69,7 +66,7 @@ export function* inTurn({
  * transaction keeps nobody from the rest of the queue.
  */
 export function* claim(
-  { environment, owner, expiresAt, now }: Parameters<RunRepository["claimNext"]>[0],
+  { environment, owner, expiresAt, now }: ClaimRequest,
   principals: readonly Principal[],
 ): Steps<ClaimedRow | undefined> {
   const sql = `SELECT * FROM runs WHERE ${IN_LINE} AND principal = @principal AND ${IS_FREE}
@@ -97,7 +94,10 @@ export function* claim(
 }
 
 /** Leases a run that has ended, to work on the copy of its thread; `undefined` while another run may do that. */
-export const leaseEnded: StepsFor<RunRepository["leaseEnded"]> = function* (principal, request) {
+export function* leaseEnded(
+  principal: Principal,
+  request: { id: string; owner: string; now: number; expires: number },
+): Steps<Lease | undefined> {
   const { id, owner } = request;
   // Nobody starts a run of the thread in between.
   yield* lockPrincipal(principal);
@@ -110,7 +110,7 @@ export const leaseEnded: StepsFor<RunRepository["leaseEnded"]> = function* (prin
     { principal, ...request },
   );
   return row && { runId: id, rootId: rootOf(row), principal, run: row.number, owner, epoch: row.lease_epoch };
-};
+}
 
 /** Place of a run in line; `undefined` if it does not wait for its turn. */
 export function* placeOf(runId: string): Steps<Place | undefined> {
@@ -147,23 +147,23 @@ export function* queue(): Steps<{ waiting: number; since: number | null; atWork:
 }
 
 /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
-export const expired: StepsFor<RunRepository["expiredLeases"]> = (now, leaseMs) =>
+export const expired = (now: number, leaseMs: number): Steps<SeenLease[]> =>
   all(`${SEEN_LEASES} AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`, {
     now,
     ahead: now + leaseMs,
   });
 
 /** All leases, whoever has them. */
-export const leases: StepsFor<RunRepository["leases"]> = () =>
+export const leases = (): Steps<SeenLease[]> =>
   all(`SELECT leases.*, is_connected(owner) AS "isConnected" FROM (${SEEN_LEASES}) leases`);
 
 const RELEASE = "UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE";
 
 /** Takes a lease away from its owner, unless it was renewed since it was looked at. */
-export const revoke: StepsFor<RunRepository["revoke"]> = function* ({ runId: id, epoch, heartbeatAt }) {
+export function* revoke({ runId: id, epoch, heartbeatAt }: SeenLease): Steps<void> {
   const isUnchanged = "id = @id AND lease_epoch = @epoch AND heartbeat_at = @heartbeatAt";
   yield* change(`${RELEASE} ${isUnchanged}`, { id, epoch, heartbeatAt });
-};
+}
 
 /** The run's row, for whoever still has the lease of a run that is not over. Throws LeaseLostError. */
 export function* held(lease: Lease): Steps<OpenRunRow> {
@@ -190,15 +190,15 @@ export function* lockParent(runId: string): Steps<void> {
   yield { sql, values: { id: runId }, isLock: true };
 }
 
-export const renew: StepsFor<RunRepository["renew"]> = function* (owner, runIds, now, expires) {
+export function* renew(owner: string, runIds: readonly string[], now: number, expires: number): Steps<void> {
   yield* change(
     `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
      WHERE lease_owner = @owner AND id IN (SELECT value FROM json_each(@ids))`,
     { owner, ids: JSON.stringify(runIds), expires, now },
   );
-};
+}
 
-export const ownedBy: StepsFor<RunRepository["ownedBy"]> = (owner) =>
+export const ownedBy = (owner: string): Steps<{ id: string; epoch: number; status: RunStatus }[]> =>
   all("SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner = @owner", { owner });
 
 export function* isHeld(lease: Lease): Steps<boolean> {

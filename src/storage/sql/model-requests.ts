@@ -1,10 +1,9 @@
 /** Model calls that clients answer. One is open without a reply if the last worker of the run asked for it. */
 import type { SamplingReply, SamplingRequest } from "../../agent/agent.ts";
 import { type Json, fromJson, toJson } from "../../core/json.ts";
-import type { RunQueries } from "../../runs/ports.ts";
-import type { ModelCall, OpenModelCall } from "../../runs/run.ts";
+import type { ModelCall, OpenModelCall, Principal } from "../../runs/run.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
-import { type Steps, type StepsFor, all, change, first } from "./steps.ts";
+import { type Steps, all, change, first } from "./steps.ts";
 
 interface ReplyRow {
   reply: Json<SamplingReply> | null;
@@ -31,10 +30,10 @@ export function* replyTo(runId: string, id: string): Steps<SamplingReply | undef
 }
 
 /** Returns the reply if the run is the principal's. */
-export const replyFor: StepsFor<RunQueries["modelReply"]> = function* (principal, runId, id) {
+export function* replyFor(principal: Principal, runId: string, id: string): Steps<SamplingReply | undefined> {
   const sql = `SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id AND ${IS_OF_PRINCIPAL}`;
   return storedReply(yield* first<ReplyRow>(sql, { run_id: runId, id, principal }));
-};
+}
 
 /** From here on the run waits for the reply. */
 export function* wait(runId: string, id: string): Steps<void> {

@@ -1,11 +1,11 @@
-/** The outbox of news over any engine: the port of `runs/news.ts`, one transaction for each method. */
+/** The outbox of news over any engine, one transaction for each method. */
 import type { JournalEntry } from "../../runs/events.ts";
-import type { NewsRepository, NewsRule, NewsType, Settled, WaitingNews } from "../../runs/news.ts";
+import type { NewsRule, NewsType, Outgoing, Settled, WaitingNews } from "../../runs/news.ts";
 import { targetOf } from "../../runs/news.ts";
 import { readFields } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
-import type { Engine, Steps, StepsFor } from "./steps.ts";
+import type { Engine, Steps } from "./steps.ts";
 import { all, change, count, first, insert, ofPrincipal, ofServer } from "./steps.ts";
 import * as subscriptions from "./subscriptions.ts";
 import { NAMED_EVENT, type NamedEventRow, newsOf, toNews } from "./subscriptions.ts";
@@ -62,7 +62,12 @@ export function* append(
 
 const DUE = "dead_at IS NULL AND target = @target AND environment = @environment AND due_at <= @now";
 
-const claim: StepsFor<NewsRepository["claim"]> = function* (place, now, until) {
+/** Claims the message that is due first, until `until`. Returns undefined if none is due. */
+function* claim(
+  place: { target: string; environment: string },
+  now: number,
+  until: number,
+): Steps<Outgoing | undefined> {
   const row = yield* first<NewsRow>(
     `UPDATE news_deliveries SET attempts = attempts + 1, due_at = @until
      WHERE number = (SELECT number FROM news_deliveries WHERE ${DUE}
@@ -82,14 +87,17 @@ const claim: StepsFor<NewsRepository["claim"]> = function* (place, now, until) {
     "SELECT count(*) AS count FROM run_events WHERE run_id = @run_id AND kind = @kind AND seq >= @seq";
   const questions = type === "question.asked" ? yield* count(since, { run_id, seq, kind: event.kind }) : 1;
   return { number, target, attempts, news: { ...toNews(event, type), ...(questions > 1 && { questions }) } };
-};
+}
 
-const settleDelivery: StepsFor<NewsRepository["settle"]> = function* (outgoing, { kind, ...facts }) {
-  const { number, attempts, target } = outgoing;
+/** Does nothing if another server has claimed the message since. */
+function* settleDelivery(
+  { number, attempts, target }: Pick<Outgoing, "number" | "attempts" | "target">,
+  { kind, ...facts }: Settled,
+): Steps<void> {
   const isOwn = "number = @number AND attempts = @attempts AND dead_at IS NULL";
   yield* change(`${SETTLED[kind]} WHERE ${isOwn}`, { number, attempts, ...facts });
   if (kind === "dead") yield* dropOldestDead(target);
-};
+}
 
 const SETTLED: Readonly<Record<Settled["kind"], string>> = {
   delivered: "DELETE FROM news_deliveries",
@@ -107,7 +115,17 @@ const dropOldestDead = (target: string) =>
     { target },
   );
 
-const postpone: StepsFor<NewsRepository["postpone"]> = function* ({ dueAt, ...values }) {
+/** `dueAt`: times of the next attempts. A message with more failed attempts is abandoned. */
+function* postpone({
+  dueAt,
+  ...values
+}: {
+  target: string;
+  environment: string;
+  now: number;
+  dueAt: readonly number[];
+  problem: string;
+}): Steps<void> {
   const counted = "UPDATE news_deliveries SET attempts = attempts + 1, problem = @problem";
   for (const [attempts, due] of dueAt.entries()) {
     const sql = `${counted}, due_at = @due WHERE ${DUE} AND attempts = @attempts`;
@@ -115,7 +133,7 @@ const postpone: StepsFor<NewsRepository["postpone"]> = function* ({ dueAt, ...va
   }
   yield* change(`${counted}, dead_at = @now WHERE ${DUE}`, values);
   yield* dropOldestDead(values.target);
-};
+}
 
 /** Changes each of the numbered messages, or all undeliverable ones; returns their number. */
 function* ofThese(sql: string, numbers: readonly number[] | undefined, now: number): Steps<number> {
@@ -126,37 +144,35 @@ function* ofThese(sql: string, numbers: readonly number[] | undefined, now: numb
   return count;
 }
 
-const due: StepsFor<NewsRepository["due"]> = (environment) =>
+/** The next attempt for each target that has messages of this environment. */
+const due = (environment: string): Steps<{ target: string; dueAt: number }[]> =>
   all(
     `SELECT target, min(due_at) AS "dueAt" FROM news_deliveries
      WHERE dead_at IS NULL AND environment = @environment GROUP BY target`,
     { environment },
   );
 
-export interface StoredNews extends NewsRepository {
-  /** Those of this process. */
-  readonly rules: readonly NewsRule[];
-  /** After a transaction that may have written messages. */
-  posted(): void;
-  deleteExpired(now: number): Promise<void>;
-}
+export type StoredNews = ReturnType<typeof storedNews>;
 
-export function storedNews(engine: Engine): StoredNews {
+export function storedNews(engine: Engine) {
   const nobody = { rules: [], posted: () => undefined };
-  let receiver: Pick<StoredNews, "rules" | "posted"> = nobody;
+  let receiver: { rules: readonly NewsRule[]; posted: () => void } = nobody;
   const { occurrences, find, findAnyones, anyOpen, remove, removeExpired } = subscriptions;
   return {
+    /** Those of this process. */
     get rules() {
       return receiver.rules;
     },
+    /** Called after a transaction that may have written messages. */
     posted: () => receiver.posted(),
-    open: (rules, posted) => {
+    /** Writes messages for each rule with the events of this process. `posted` is called when there may be new ones. */
+    open: (rules: readonly NewsRule[], posted: () => void) => {
       receiver = { rules, posted };
       return { close: () => void (receiver = nobody) };
     },
-    subscribe: async (principal, subscription, terms) => {
-      const add = () => subscriptions.add(principal, subscription, terms);
-      const added = await engine.of(principal).write(add);
+    subscribe: async (...args: Parameters<typeof subscriptions.add>) => {
+      const [principal] = args;
+      const added = await engine.of(principal).write(() => subscriptions.add(...args));
       receiver.posted();
       return added;
     },
@@ -164,6 +180,7 @@ export function storedNews(engine: Engine): StoredNews {
     ...ofPrincipal(engine, "write", { unsubscribe: remove }),
     ...ofServer(engine, "read", {
       due,
+      /** Lists abandoned messages first, then the others by age. */
       *list(limit: number): Steps<WaitingNews[]> {
         const rows = yield* all<Parameters<typeof toWaiting>[0]>(
           `SELECT d.*, r.name, r.task FROM news_deliveries AS d JOIN runs AS r ON r.id = d.run_id
@@ -172,12 +189,14 @@ export function storedNews(engine: Engine): StoredNews {
         );
         return rows.map(toWaiting);
       },
+      /** Counts the abandoned messages to channels. */
       countDead: () =>
         count(
           `SELECT count(*) AS count FROM news_deliveries
      WHERE dead_at IS NOT NULL AND target NOT LIKE '${targetOf("%")}'`,
         ),
       subscriptionById: findAnyones,
+      /** True if any subscription has not expired. */
       hasSubscriptions: anyOpen,
     }),
     ...ofServer(engine, "write", {

@@ -1,10 +1,20 @@
-/** Runs over any engine: the port of `runs/ports.ts`, one transaction for each method. */
+/** Runs over any engine. Every method is one transaction, durable when it resolves. Throws StorageError if storage fails. */
 import { setTimeout as delay } from "node:timers/promises";
 import { ownTurn } from "../../core/concurrency.ts";
-import type { RunListener, RunQueries, RunRepository, RunStatistics } from "../../runs/ports.ts";
+import type { SamplingReply } from "../../agent/agent.ts";
+import type { AnsweredRequest, Claim, ClaimRequest, Lease, NewRun, Page } from "../../runs/ports.ts";
+import type {
+  JournalPage,
+  RecentEvents,
+  RunListener,
+  RunStatistics,
+  SignedAnswer,
+} from "../../runs/ports.ts";
+import type { StartRequest, WorkOptions } from "../../runs/ports.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
+import type { PruneContext, PrunePlan, PruneReport, Retention } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
-import type { Principal, RunStatus, RunSummary } from "../../runs/run.ts";
+import type { Principal, Run, RunFilter, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as grants from "./grants.ts";
 import { listChildren } from "./children.ts";
@@ -26,7 +36,10 @@ import { beginCopy } from "./threads.ts";
 import { StoredWork, fail } from "./work.ts";
 
 /** The parts of `RunRepository` that each engine implements itself. */
-export interface Housekeeping extends Pick<RunRepository, "prune" | "assertWritable"> {
+export interface Housekeeping {
+  prune(retention: Retention, context: PruneContext): Promise<PruneReport>;
+  /** @throws unless runs can be stored now. */
+  assertWritable(): Promise<void>;
   storedBytes(checkpoints: Checkpoints | undefined): Promise<number>;
   /** Finds runs by their texts. Absent: a search reads all of them. */
   textIndex?: RunIndex;
@@ -41,7 +54,9 @@ export interface Housekeeping extends Pick<RunRepository, "prune" | "assertWrita
 /** Reports that a run was changed. `fromOutside`: not by work on it, so that it may be claimable now. */
 type Notify = RunListener["changed"];
 
-export function storedRuns(engine: Engine, housekeeping: Housekeeping): RunRepository {
+export type RunRepository = ReturnType<typeof storedRuns>;
+
+export function storedRuns(engine: Engine, housekeeping: Housekeeping) {
   const listeners = new Set<RunListener>();
   const notify: Notify = (runId, fromOutside) => {
     for (const listener of listeners) listener.changed(runId, fromOutside);
@@ -65,14 +80,15 @@ export function storedRuns(engine: Engine, housekeeping: Housekeeping): RunRepos
     // The second wall would refuse a row that is no longer the principal's.
     ...ofServer(engine, "write", { disown: runs.disown }),
     ...ofServer(engine, "read", { uncounted: reviews.uncounted, listAll: runs.listAll }),
-    work: (options) => new StoredWork(engine, notify, news, options),
-    watch: (listener, pollMs) => {
+    work: (options: WorkOptions) => new StoredWork(engine, notify, news, options),
+    /** Notifies the listener of changes until it is closed. Polls for those of other processes every `pollMs`. */
+    watch: (listener: RunListener, pollMs: number) => {
       listeners.add(listener);
       const others = housekeeping.watchOthers(listener, pollMs);
       return { close: () => void (others.close(), listeners.delete(listener)) };
     },
     ...numbersOf(engine, housekeeping),
-    prune: async (retention, context) => {
+    prune: async (retention: Retention, context: PruneContext) => {
       await news.deleteExpired(context.now);
       return housekeeping.prune(retention, context);
     },
@@ -93,33 +109,38 @@ function changesOf(engine: Engine, notify: Notify) {
     return result;
   };
   return {
-    create: (principal, request, fresh) => {
+    create: (principal: Principal, request: StartRequest, fresh: NewRun) => {
       const steps = () => runs.create(principal, request, fresh);
       return change([principal, fresh.runId], steps, ({ kind }) => kind === "created");
     },
-    send: async (principal, runId, message) => {
-      const steps = () => runs.send(principal, runId, message);
+    send: async (...args: Parameters<typeof runs.send>) => {
+      const [principal, runId] = args;
+      const steps = () => runs.send(...args);
       const sent = await change([principal, runId], steps, ({ kind }) => kind === "sent");
       if (sent.kind === "sent" && sent.run.parent) notify(sent.run.parent.runId, false);
       return sent;
     },
-    cancel: async (principal, runId, reason, now) => {
+    /** `ended`: it had ended before. A server at work keeps the lease until it stops. Undefined if there is no such run. */
+    cancel: async (principal: Principal, runId: string, reason: string, now: number) => {
       const steps = () => runs.cancel(principal, runId, reason, now);
       const cancelled = await change([principal, runId], steps, (done) => done?.ended === false);
       if (cancelled?.run.parent) notify(cancelled.run.parent.runId, true);
       for (const id of cancelled?.children ?? []) notify(id, true);
       return cancelled;
     },
-    rename: (principal, runId, name) => change([principal, runId], () => runs.rename(principal, runId, name)),
-    answer: (principal, answered, by, now) =>
+    rename: (...args: Parameters<typeof runs.rename>) =>
+      change([args[0], args[1]], () => runs.rename(...args)),
+    /** Returns the request as answered; a deadline that has passed answers. Undefined if it was not pending any more. */
+    answer: (principal: Principal, answered: AnsweredRequest, by: string, now: number) =>
       change([principal, answered.request.runId], () => answers.answer(principal, answered, by, now)),
-    useSignedAnswer: (run, answer, now) => {
+    useSignedAnswer: (run: Run, answer: SignedAnswer<AnsweredRequest>, now: number) => {
       const steps = () => answers.use(run, answer, now);
       return change([run.principal, run.id], steps, () => true);
     },
-    reply: (run, callId, reply, now) =>
+    reply: (run: Run, callId: string, reply: SamplingReply, now: number) =>
       change([run.principal, run.id], () => answers.reply(run, callId, reply, now)),
-    expire: async (now) => {
+    /** Closes requests that nobody answered in time, in all runs; returns the changed ones. */
+    expire: async (now: number) => {
       const expired: { runId: string; id: string }[] = [];
       for (const row of await engine.read(() => requests.expired(now))) {
         const { principal, run_id: runId, id } = row;
@@ -128,18 +149,20 @@ function changesOf(engine: Engine, notify: Notify) {
       }
       return expired;
     },
-    answered: async (principal, runId, begunAt) => {
+    /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
+    answered: async (principal: Principal, runId: string, begunAt: number) => {
       const own = engine.of(principal);
       // Looked at first: most answers change nothing, and need not wait for whoever writes.
       if (await own.read(() => runs.isUnanswered(principal, runId, begunAt)))
         await own.write(() => runs.forgetCall(principal, runId));
     },
-  } satisfies Partial<RunRepository>;
+  };
 }
 
 function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
   return {
-    claimNext: async (request, crashLimit) => {
+    /** Claims the next run, if one waits. Fails runs that crashed their server `crashLimit` times. */
+    claimNext: async (request: ClaimRequest, crashLimit: number): Promise<Claim | undefined> => {
       for (let pauseMs = 5; ;) {
         const principals = await engine.read(() => leases.inTurn(request));
         if (principals.length === 0) return undefined;
@@ -171,12 +194,13 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
         news.posted();
       }
     },
-    release: async (lease) => {
+    /** Does nothing when the lease is not held any more. */
+    release: async (lease: Lease) => {
       const own = engine.of(lease.principal);
       // Looked at first: the end of the work released most leases.
       if (await own.read(() => leases.isHeld(lease))) await own.note(() => leases.release(lease));
     },
-    isHeld: (lease) => engine.of(lease.principal).read(() => leases.isHeld(lease)),
+    isHeld: (lease: Lease) => engine.of(lease.principal).read(() => leases.isHeld(lease)),
     ...ofPrincipal(engine, "note", { leaseEnded: leases.leaseEnded }),
     ...ofServer(engine, "note", { renew: leases.renew }),
     ...ofServer(engine, "write", { revoke: leases.revoke }),
@@ -185,12 +209,17 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
       expiredLeases: leases.expired,
       ownedBy: leases.ownedBy,
     }),
-  } satisfies Partial<RunRepository>;
+  };
 }
 
 function numbersOf(engine: Engine, housekeeping: Housekeeping) {
   return {
-    planPrune: async ({ maxAgeMs, maxBytes }, checkpoints, now) => {
+    /** Preview of `prune`; changes nothing. */
+    planPrune: async (
+      { maxAgeMs, maxBytes }: Retention,
+      checkpoints: Checkpoints | undefined,
+      now: number,
+    ): Promise<PrunePlan> => {
       const count = (keptMs: number) => engine.read(() => runs.countForgettable(now - keptMs));
       const ofAge = maxAgeMs === undefined ? 0 : await count(maxAgeMs);
       const forSize = maxBytes === undefined ? 0 : await count(KEPT_FOR_SIZE_MS);
@@ -202,7 +231,7 @@ function numbersOf(engine: Engine, housekeeping: Housekeeping) {
         orphans: (await findOrphans(engine, checkpoints)).length,
       };
     },
-    statistics: async () => {
+    statistics: async (): Promise<RunStatistics> => {
       const { waiting, since, atWork } = await engine.read(leases.queue);
       return {
         runs: await countAll(engine),
@@ -213,7 +242,7 @@ function numbersOf(engine: Engine, housekeeping: Housekeeping) {
         ...housekeeping.lag?.(),
       };
     },
-  } satisfies Partial<RunRepository>;
+  };
 }
 
 /** In pieces, because a look at many runs would hold up the event loop. */
@@ -241,7 +270,8 @@ async function withPlaces(engine: Engine, found: RunSummary[]): Promise<RunSumma
   });
 }
 
-function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
+/** Reads runs. A run of another principal looks like one that does not exist. */
+function queriesOf(engine: Engine, index: RunIndex | undefined) {
   const views = new requests.RequestViews();
   const read = <T>(principal: Principal, steps: () => Steps<T>) => engine.of(principal).read(steps);
   return {
@@ -257,7 +287,8 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
       countPending: requests.countPendingOf,
       modelReply: models.replyFor,
     }),
-    summaries: async (principal, { text, ...filter }, page) => {
+    /** Lists the runs that match the filter, with the facts that a list shows. */
+    summaries: async (principal: Principal, { text, ...filter }: RunFilter, page: Page) => {
       const own = engine.of(principal);
       const found =
         text === undefined
@@ -265,21 +296,25 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
           : await search(own, index, { principal, filter: { ...filter, text }, ...page });
       return withPlaces(engine, found);
     },
-    journal: (principal, runId, after, limit) =>
-      read(principal, function* () {
+    /** The run, and at most `limit` events with `seq > after`, oldest first. */
+    journal: (principal: Principal, runId: string, after: number, limit: number) =>
+      read(principal, function* (): Steps<JournalPage | undefined> {
         const run = yield* runs.head(principal, runId);
         return run && { run, events: yield* journal.page(runId, after, limit) };
       }),
-    recentEvents: (principal, runId, wanted) =>
+    /** Events from the end of the journal, newest first. Returns undefined if there is no such run. */
+    recentEvents: (principal: Principal, runId: string, wanted: RecentEvents) =>
       read(principal, function* () {
         const run = yield* runs.head(principal, runId);
         return run && (yield* journal.recent(runId, wanted));
       }),
-    modelCalls: (principal, runId) =>
+    /** Model calls that a client is to answer, oldest first; none for an unknown run. */
+    modelCalls: (principal: Principal, runId: string) =>
       read(principal, function* () {
         return (yield* runs.head(principal, runId)) === undefined ? [] : yield* models.calls(runId);
       }),
-    picture: async (principal, runId, after, limit) => {
+    /** A run with its events, requests, grants and model calls of one moment, and its place if it waits for its turn. */
+    picture: async (principal: Principal, runId: string, after: number, limit: number) => {
       const seen = await read(principal, function* () {
         const run = yield* runs.get(principal, runId);
         if (run === undefined) return undefined;
@@ -291,7 +326,7 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
           modelCalls: yield* models.open(runId),
         };
       });
-      if (seen?.run.status !== "working") return seen;
+      if (seen?.run.status !== "working") return seen && { ...seen, place: undefined };
       // Its place in line depends on the runs of all principals.
       return { ...seen, place: await engine.read(() => leases.placeOf(runId)) };
     },

@@ -4,13 +4,12 @@ import { defined } from "../../core/unknown.ts";
 import { fromJson, toJson } from "../../core/json.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { answeredEntry } from "../../runs/asked-events.ts";
-import type { RunQueries } from "../../runs/ports.ts";
-import { type Principal, type RunRequest, contentOf } from "../../runs/run.ts";
+import { type PendingRequest, type Principal, type RunRequest, contentOf } from "../../runs/run.ts";
 import type { Answer, Decision } from "../../tools/request.ts";
 import { columnValues } from "./columns.ts";
 import * as journal from "./journal.ts";
 import { ASKED, type Asker, CALL, IS_OF_PRINCIPAL, type RequestRow, toRequest } from "./rows.ts";
-import { type Statement, type Steps, type StepsFor, all, change, count, first, insert } from "./steps.ts";
+import { type Statement, type Steps, all, change, count, first, insert } from "./steps.ts";
 
 /** Answers by interrupt, ready to resume with. */
 export type Answers = Record<string, QuestionReply>;
@@ -34,18 +33,18 @@ function* find(condition: string, values: Statement["values"]): Steps<RunRequest
 export const get = (runId: string, id: string) => find("", { run_id: runId, id });
 
 /** Reads a request if its run is the principal's. */
-export const getOf: StepsFor<RunQueries["request"]> = (principal, runId, id) =>
+export const getOf = (principal: Principal, runId: string, id: string) =>
   find(` AND ${IS_OF_PRINCIPAL}`, { run_id: runId, id, principal });
 
-/** Requests that wait in any run of the principal, oldest first. */
-export const pendingOf: StepsFor<RunQueries["pending"]> = function* (principal, limit) {
+/** Requests that wait for a person in any run of the principal, oldest first. */
+export function* pendingOf(principal: Principal, limit: number): Steps<PendingRequest[]> {
   const rows = yield* all<RequestRow & { task: string }>(
     `SELECT questions.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL}
      ORDER BY questions.number LIMIT @limit`,
     { principal, limit },
   );
   return rows.map((row) => ({ ...toRequest(row), task: row.task }));
-};
+}
 
 /** False when it is stored already, answered or not. */
 export function add(request: RunRequest): Steps<boolean> {
@@ -116,7 +115,7 @@ function statusAfter({ type }: Answer | Decision): "approved" | "edited" | "reje
   return type === "reject" || type === "decline" || type === "expired" ? "rejected" : "approved";
 }
 
-export const countPendingOf: StepsFor<RunQueries["countPending"]> = (principal) =>
+export const countPendingOf = (principal: Principal) =>
   count(`SELECT count(*) AS count ${PENDING_OF_PRINCIPAL}`, { principal });
 
 /** Counts for all principals. The index of undelivered questions has the pending ones and few others. */

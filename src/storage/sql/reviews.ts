@@ -1,21 +1,22 @@
 /** Reviews of runs that propose their changes. */
 import { reviewedData } from "../../runs/review-events.ts";
-import type { ReviewRecord, RunReviews } from "../../runs/proposals.ts";
+import type { ReviewOutcome, ReviewRecord } from "../../runs/proposals.ts";
 import { fromJson, toJson } from "../../core/json.ts";
-import type { RunRepository } from "../../runs/ports.ts";
+import type { Principal } from "../../runs/run.ts";
 import { messageEntry } from "../../runs/events.ts";
 import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
 import * as messages from "./messages.ts";
 import { type RequestRow, type RunRow, toRequest } from "./rows.ts";
-import { type Engine, type Steps, type StepsFor, all, change, exists, first } from "./steps.ts";
+import { type Engine, type Steps, all, change, exists, first } from "./steps.ts";
 
-/** The port of `runs/ports.ts` over an engine. */
+/** Reviews of a run that proposes its changes. */
 export const storedReviews = (
   engine: Engine,
   runId: string,
   write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>,
-): RunReviews => ({
+) => ({
+  /** The oldest one that was answered and not carried out. */
   answered: () =>
     engine.read(function* () {
       const row = yield* first<RequestRow>(
@@ -26,7 +27,8 @@ export const storedReviews = (
       const request = row && toRequest(row);
       return request?.kind === "review" ? request : undefined;
     }),
-  settle: ({ id }, outcome, { told, now }) =>
+  /** Stores the outcome, with the message about it to the agent. */
+  settle: ({ id }: { id: string }, outcome: ReviewOutcome, { told, now }: { told?: string; now: number }) =>
     write(function* (row) {
       const settled = "UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND id = @id";
       yield* change(settled, { run_id: runId, id });
@@ -40,7 +42,8 @@ export const storedReviews = (
       yield* messages.add(row.id, message, undefined, now);
       yield* journal.append(runId, messageEntry(message.id, told), now);
     }),
-  note: (unapplied) => write(() => noteUnapplied(runId, unapplied)),
+  /** Stores how many files are proposed and not applied. */
+  note: (unapplied: number) => write(() => noteUnapplied(runId, unapplied)),
 });
 
 function* noteUnapplied(runId: string, unapplied: number | null): Steps<void> {
@@ -68,23 +71,23 @@ function* noteApplied(runId: string, { applied, partly, branch }: ReviewRecord):
 
 const ASKED = "SELECT id FROM questions WHERE run_id = @run AND id = @id";
 
-/** Notes the files of a run that has ended. */
-export const noteAfterEnd: StepsFor<RunRepository["noteUnapplied"]> = function* (
-  principal,
-  runId,
-  unapplied,
-  records = [],
-) {
+/** Stores the number of unapplied files of a finished run, and what was applied. `null`: not counted yet. */
+export function* noteAfterEnd(
+  principal: Principal,
+  runId: string,
+  unapplied: number | null,
+  records: readonly ReviewRecord[] = [],
+): Steps<void> {
   const sql = "UPDATE runs SET unapplied = @unapplied WHERE id = @id AND principal = @principal";
   if ((yield* change(sql, { id: runId, principal, unapplied })) === 0) return;
   if (unapplied !== null) yield* noteInThread(runId, unapplied);
   for (const record of records)
     if (record.run !== undefined || (yield* exists(ASKED, { id: record.id, run: runId })))
       yield* noteApplied(record.run ?? runId, record);
-};
+}
 
 /** Some runs of an environment that ended with changes which nobody has counted. */
-export const uncounted: StepsFor<RunRepository["uncounted"]> = (environment) =>
+export const uncounted = (environment: string): Steps<{ id: string; principal: Principal }[]> =>
   all(
     `SELECT id, principal FROM runs WHERE changes = 'propose' AND unapplied IS NULL AND ended_at > 0
        AND environment = @environment ORDER BY number LIMIT 20`,

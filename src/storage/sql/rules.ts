@@ -2,7 +2,6 @@
 import { type ApprovalRule, type RuledRequest, reachesOut } from "../../rules/call.ts";
 import { ruleOffers } from "../../rules/offers.ts";
 import { allowingRules } from "../../rules/rule.ts";
-import type { RuleRows } from "../../runs/ports.ts";
 import { type Approval, BY_RULE, sameAs } from "../../runs/run.ts";
 import type { Decision } from "../../tools/request.ts";
 import { toJson } from "../../core/json.ts";
@@ -111,8 +110,9 @@ export function* copySources(from: string, to: string): Steps<void> {
   yield* send(sql, { from, to });
 }
 
-export const ruleRows = (engine: Engine): RuleRows => ({
+export const ruleRows = (engine: Engine) => ({
   ...ofPrincipal(engine, "read", {
+    /** Oldest first. */
     *list(principal: string): Steps<ApprovalRule[]> {
       const sql = "SELECT * FROM approval_rules WHERE principal = @principal ORDER BY number";
       const rows = yield* all<RowOf<ApprovalRule>>(sql, { principal });
@@ -120,6 +120,7 @@ export const ruleRows = (engine: Engine): RuleRows => ({
     },
   }),
   ...ofPrincipal(engine, "write", {
+    /** Removes a rule at once, also for runs at work. False: there is none. */
     *remove(principal: string, id: string): Steps<boolean> {
       const sql = "DELETE FROM approval_rules WHERE principal = @principal AND id = @id";
       return (yield* change(sql, { principal, id })) > 0;

@@ -5,8 +5,8 @@ import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/unknown.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { messageEntry } from "../../runs/events.ts";
-import type { RunQueries, RunRepository, StartRequest } from "../../runs/ports.ts";
-import type { Principal, Run, RunFilter, RunHead, RunStatus } from "../../runs/run.ts";
+import type { Created, NewRun, Page, StartRequest } from "../../runs/ports.ts";
+import type { Principal, Run, RunFilter, RunHead, RunStatus, RunSummary } from "../../runs/run.ts";
 import { breakOff, isFinal, parsePoint } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
 import { cancelChildren } from "./children.ts";
@@ -19,7 +19,7 @@ import { HEAD_COLUMNS, SUMMARY_COLUMNS, toRun, toRunHead, toSummary, treeOf } fr
 import { lockParent } from "./leases.ts";
 import * as status from "./status.ts";
 import { addThread, begunAt, takeCopy } from "./threads.ts";
-import type { Statement, Steps, StepsFor } from "./steps.ts";
+import type { Statement, Steps } from "./steps.ts";
 import { all, change, count, exists, first, insert, lockPrincipal, storedText } from "./steps.ts";
 
 export const OWN = "id = @id AND principal = @principal";
@@ -29,7 +29,7 @@ export function* runWhere(condition: string, values: Statement["values"]): Steps
   return row && toRun(row);
 }
 
-export const get: StepsFor<RunQueries["run"]> = (principal, id) => runWhere(OWN, { id, principal });
+export const get = (principal: Principal, id: string) => runWhere(OWN, { id, principal });
 
 /** Returns the run and locks its row until the transaction ends, and before it that of the run that started it. */
 export function* getToChange(principal: Principal, id: string): Steps<Run | undefined> {
@@ -50,28 +50,29 @@ const BEFORE = `number < coalesce(
   (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
   ORDER BY number DESC LIMIT @limit`;
 
-export const list: StepsFor<RunQueries["list"]> = function* (principal, { limit, before = null }) {
+/** Newest first. */
+export function* list(principal: Principal, { limit, before }: Page): Steps<RunHead[]> {
   const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND parent_id IS NULL AND ${BEFORE}`;
-  return (yield* all<HeadRow>(sql, { principal, before, limit })).map(toRunHead);
-};
+  return (yield* all<HeadRow>(sql, { principal, before: before ?? null, limit })).map(toRunHead);
+}
 
 /** The newest runs of all principals. The condition makes it read no more rows than it returns. */
-export const listAll: StepsFor<RunRepository["listAll"]> = function* (limit) {
+export function* listAll(limit: number): Steps<RunHead[]> {
   const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE number < 9223372036854775807 AND parent_id IS NULL
     ORDER BY number DESC LIMIT @limit`;
   return (yield* all<HeadRow>(sql, { limit })).map(toRunHead);
-};
+}
 
 /** Does not look at the text of the filter. */
-export const summaries: StepsFor<RunQueries["summaries"]> = function* (
-  principal,
-  filter,
-  { limit, before = null },
-) {
+export function* summaries(
+  principal: Principal,
+  filter: Omit<RunFilter, "text">,
+  { limit, before }: Page,
+): Steps<RunSummary[]> {
   const { condition, values } = ownedRuns(principal, filter);
   const sql = `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE ${condition} AND ${BEFORE}`;
-  return (yield* all<SummaryRow>(sql, { ...values, before, limit })).map(toSummary);
-};
+  return (yield* all<SummaryRow>(sql, { ...values, before: before ?? null, limit })).map(toSummary);
+}
 
 /** Condition of the principal's runs that a filter lets through, but for its text. */
 export const ownedRuns = (principal: Principal, { status: only, threadId }: Omit<RunFilter, "text">) => ({
@@ -83,7 +84,7 @@ export const ownedRuns = (principal: Principal, { status: only, threadId }: Omit
   values: { principal, ...defined({ status: only, thread: threadId }) },
 });
 
-export const counts: StepsFor<RunQueries["counts"]> = function* (principal) {
+export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {
   // Children are taken off, because a condition on `parent_id` would read the rows instead of an index.
   const rows = yield* all<{ status: RunStatus; number: number }>(
     `SELECT status, count(*) AS number FROM runs WHERE principal = @principal GROUP BY status
@@ -95,7 +96,7 @@ export const counts: StepsFor<RunQueries["counts"]> = function* (principal) {
   const numbers = { ...NO_RUNS };
   for (const { status: one, number } of rows) numbers[one] += number;
   return numbers;
-};
+}
 
 export const NO_RUNS: Readonly<Record<RunStatus, number>> = {
   working: 0,
@@ -136,11 +137,11 @@ function* startedWith(principal: Principal, key: string | undefined): Steps<Run 
 }
 
 /** Finds the obstacle to a start with this request, without changing anything; `undefined`: there is none. */
-export const obstacle: StepsFor<RunQueries["obstacle"]> = function* (
-  principal,
-  request,
-  { environment, openRuns: limit = Number.MAX_SAFE_INTEGER },
-) {
+export function* obstacle(
+  principal: Principal,
+  request: StartRequest,
+  { environment, openRuns: limit = Number.MAX_SAFE_INTEGER }: Pick<NewRun, "environment" | "openRuns">,
+): Steps<Exclude<Created, { kind: "created" }> | undefined> {
   const { threadId, idempotencyKey } = request;
   const task = storedText(request.task);
   const same = yield* startedWith(principal, idempotencyKey);
@@ -172,7 +173,7 @@ export const obstacle: StepsFor<RunQueries["obstacle"]> = function* (
     LIMIT 1 OFFSET @offset`;
   const isFull = yield* exists(sql, { principal, offset: limit - 1 });
   return isFull ? { kind: "too_many_open", limit } : undefined;
-};
+}
 
 function* existing(principal: Principal, runId: string): Steps<Run> {
   const run = yield* get(principal, runId);
@@ -180,7 +181,7 @@ function* existing(principal: Principal, runId: string): Steps<Run> {
   return run;
 }
 
-export const create: StepsFor<RunRepository["create"]> = function* (principal, request, fresh) {
+export function* create(principal: Principal, request: StartRequest, fresh: NewRun): Steps<Created> {
   yield* lockPrincipal(principal);
   const found = yield* obstacle(principal, request, fresh);
   if (found !== undefined) return found;
@@ -207,15 +208,31 @@ export const create: StepsFor<RunRepository["create"]> = function* (principal, r
   const data = { ...(isFork ? { forkedFrom: named } : {}), ...defined({ schedule: fresh.schedule?.name }) };
   yield* journal.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
   return { kind: "created", run: yield* existing(principal, fresh.runId) };
-};
+}
+
+/** A message for a run that is not over. */
+interface NewMessage {
+  id: string;
+  text: string;
+  idempotencyKey?: string | undefined;
+  /** The call that made it instead of starting a run; the run's answer is for that call from now on. */
+  call?: StartRequest;
+  now: number;
+}
+
+type Sent =
+  | { kind: "sent" | "repeated" | "ended"; run: Run }
+  | { kind: "not_found" }
+  /** The key already stands for another message or run, which this id names. */
+  | { kind: "conflict"; runId: string };
 
 /** Stores a message for a run that is not over, for its agent to read before it next asks its model. */
-export const send: StepsFor<RunRepository["send"]> = function* (principal, runId, message) {
+export function* send(principal: Principal, runId: string, message: NewMessage): Steps<Sent> {
   const sent = yield* addMessage(principal, runId, message);
   if (message.call !== undefined && (sent.kind === "sent" || sent.kind === "repeated"))
     yield* noteCall(principal, runId, message.call);
   return sent;
-};
+}
 
 const addMessage: typeof send = function* (principal, runId, { id, text, idempotencyKey, now }) {
   if (idempotencyKey !== undefined) yield* lockPrincipal(principal);
@@ -256,21 +273,22 @@ export function* cancel(
   return { run: yield* existing(principal, runId), ended: false, children };
 }
 
-export const rename: StepsFor<RunRepository["rename"]> = function* (principal, id, name) {
+/** `null`: the task stands for it again. False: no such run. */
+export function* rename(principal: Principal, id: string, name: string | null): Steps<boolean> {
   return (yield* change(`UPDATE runs SET name = @name WHERE ${OWN}`, { id, principal, name })) > 0;
-};
+}
 
 /** Takes a run away from its principal, so that nobody finds it any more. It is then the first to be pruned. */
 export const DISOWN = "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1, unapplied = 0";
 
 /** Disowns a run that has ended, and its children. False: somebody works on them, or it is a child or missing. */
-export const disown: StepsFor<RunRepository["disown"]> = function* (principal, runId) {
+export function* disown(principal: Principal, runId: string): Steps<boolean> {
   const sql = `${DISOWN} WHERE ${OWN} AND parent_id IS NULL AND ended_at IS NOT NULL AND lease_owner IS NULL
     AND NOT ${HAS_LEASED_CHILD}`;
   if ((yield* change(sql, { id: runId, principal })) === 0) return false;
   yield* change(`${DISOWN} WHERE parent_id = @id AND principal = @principal`, { id: runId, principal });
   return true;
-};
+}
 
 /*
  * The newest call that each run was asked for by, until that call is answered. An unreported run is found by
@@ -297,12 +315,12 @@ function* unansweredRun(
 }
 
 /** The call that makes this request waits for the run. One with an idempotency key finds it by that. */
-export const noteCall: StepsFor<RunRepository["awaitedBy"]> = function* (principal, runId, request) {
+export function* noteCall(principal: Principal, runId: string, request: StartRequest): Steps<void> {
   const { askedAt, idempotencyKey } = request;
   if (askedAt === undefined || idempotencyKey !== undefined) return;
   const sql = `UPDATE runs SET unanswered_call = @call, asked_at = @at WHERE ${OWN}`;
   yield* change(sql, { id: runId, principal, call: requestDigest(request), at: askedAt });
-};
+}
 
 /** True if the newest call for the run began by `begunAt` and was not answered. */
 export const isUnanswered = (principal: Principal, id: string, begunAt: number): Steps<boolean> =>

@@ -1,13 +1,21 @@
-/** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
+/** Schedules over any engine, one transaction for each method. */
 import { defined } from "../../core/unknown.ts";
 import { canonicalJson, toJson } from "../../core/json.ts";
-import type { ScheduleRepository } from "../../runs/ports.ts";
+import type { Created, NewRun } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";
-import type { Advanced, Occurrences, Schedule, ScheduleView, Skip, SkipReason } from "../../runs/schedule.ts";
+import type {
+  Advanced,
+  Occurrences,
+  Schedule,
+  ScheduleView,
+  Skip,
+  SkipReason,
+  Step,
+} from "../../runs/schedule.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
 import { OWN, create, runWhere } from "./runs.ts";
-import type { Engine, Steps, StepsFor } from "./steps.ts";
+import type { Engine, Steps } from "./steps.ts";
 import { all, change, exists, first, insert, lockPrincipal, ofPrincipal, ofServer } from "./steps.ts";
 
 /** Newest runs and skips of a schedule that are shown with it. */
@@ -28,7 +36,7 @@ const chosenColumns = (schedule: Schedule) => ({
   overlap: Number(schedule.overlap),
 });
 
-const addSchedule: StepsFor<ScheduleRepository["add"]> = function* (schedule, most) {
+function* addSchedule(schedule: Schedule, most: number): Steps<"added" | "name_taken" | "too_many"> {
   const { principal, name } = schedule;
   yield* lockPrincipal(principal);
   const sql = "SELECT name FROM schedules WHERE principal = @principal";
@@ -37,9 +45,14 @@ const addSchedule: StepsFor<ScheduleRepository["add"]> = function* (schedule, mo
   if (others.length >= most) return "too_many";
   yield* insert("schedules", { ...columnValues(schedule, ADDED), ...chosenColumns(schedule) });
   return "added";
-};
+}
 
-const edit: StepsFor<ScheduleRepository["edit"]> = function* (before, after, skipped) {
+/** Stores `after` in the place of `before`. `stale`: it was changed since it was read. */
+function* edit(
+  before: Schedule,
+  after: Schedule,
+  skipped: Skip | undefined,
+): Steps<"edited" | "name_taken" | "stale"> {
   const { id, principal, name } = after;
   yield* lockPrincipal(principal);
   const stored = yield* findToChange(before);
@@ -51,7 +64,7 @@ const edit: StepsFor<ScheduleRepository["edit"]> = function* (before, after, ski
   const changes = Object.keys(values).map((column) => `${column} = @${column}`);
   yield* change(`UPDATE schedules SET ${changes.join(", ")} WHERE id = @id`, { id, ...values });
   return "edited";
-};
+}
 
 function* findSchedule(principal: Principal, id: string, lock = ""): Steps<Schedule | undefined> {
   const row = yield* first<RowOf<Schedule>>(`SELECT * FROM schedules WHERE ${OWN}${lock}`, { id, principal });
@@ -81,7 +94,8 @@ function* withHistory(rows: readonly RowOf<Schedule>[]): Steps<ScheduleView[]> {
   return views;
 }
 
-const due: StepsFor<ScheduleRepository["due"]> = function* (environment, now) {
+/** The schedules of an environment that are due, and the next time that one is. */
+function* due(environment: string, now: number): Steps<{ due: Schedule[]; next: number | undefined }> {
   const isActive = "environment = @environment AND paused_at IS NULL";
   const rows = yield* all<RowOf<Schedule>>(
     `SELECT * FROM schedules WHERE ${isActive} AND due_at <= @now ORDER BY due_at`,
@@ -92,7 +106,7 @@ const due: StepsFor<ScheduleRepository["due"]> = function* (environment, now) {
     { environment, now },
   );
   return { due: rows.map(toSchedule), next: later?.next ?? undefined };
-};
+}
 
 /** Notes occurrences that start no run. A skip for the same reason that ends right before them is extended. */
 function* skip(id: string, { from, to, before }: Occurrences, reason: SkipReason): Steps<void> {
@@ -124,7 +138,8 @@ function* findOpenRun({ id, principal, overlap }: Schedule): Steps<Run | undefin
 const startedBy = ({ expression, timeZone, model, limits }: Schedule): string =>
   toJson([expression, timeZone, model ?? null, limits ?? null]);
 
-const advance: StepsFor<ScheduleRepository["advance"]> = function* (given, step, fresh) {
+/** Starts or skips occurrences and stores the next due time. */
+function* advance(given: Schedule, step: Step, fresh: NewRun): Steps<Advanced> {
   const schedule = yield* findToChange(given);
   const isSame = schedule !== undefined && startedBy(schedule) === startedBy(given);
   if (!isSame || schedule.dueAt !== given.dueAt || schedule.pausedAt !== undefined) return { kind: "stale" };
@@ -137,12 +152,12 @@ const advance: StepsFor<ScheduleRepository["advance"]> = function* (given, step,
   const sql = "UPDATE schedules SET due_at = @due_at WHERE id = @id";
   yield* change(sql, { id: given.id, due_at: outcome.kind === "waits" ? (start?.from ?? dueAt) : dueAt });
   return outcome;
-};
+}
 
 function* startOrSkip(
   schedule: Schedule,
   { start, refused }: { start: Occurrences; refused: SkipReason | undefined },
-  fresh: Parameters<ScheduleRepository["advance"]>[2],
+  fresh: NewRun,
 ): Steps<Advanced> {
   const { id, name, catchUp, principal } = schedule;
   // After the clock was set back, a schedule that was paused and resumed comes to its occurrences again.
@@ -171,19 +186,31 @@ const scheduledRequest = ({ task, model, limits, goal, changes }: Schedule) => (
   ...defined({ model, limits, goal, changes }),
 });
 
-const pause: StepsFor<ScheduleRepository["pause"]> = function* (principal, id, now) {
+function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
   const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
   return (yield* change(sql, { id, principal, now })) > 0;
-};
+}
+
+/** Lets it continue at `dueAt`. False: it was changed since it was read. */
+function* resume(schedule: Schedule, dueAt: number, skipped: Skip | undefined): Steps<boolean> {
+  const found = yield* findToChange(schedule);
+  if (found?.pausedAt !== schedule.pausedAt || found?.dueAt !== schedule.dueAt) return false;
+  if (skipped !== undefined) yield* skip(schedule.id, skipped, skipped.reason);
+  const sql = "UPDATE schedules SET due_at = @due_at, paused_at = NULL WHERE id = @id";
+  yield* change(sql, { id: schedule.id, due_at: dueAt });
+  return true;
+}
 
 /** `started` is called with a new run after it is stored. */
 export function storedSchedules(
   engine: Engine,
   started: (runId: string) => void,
   withPlaces: (runs: RunSummary[]) => Promise<RunSummary[]>,
-): ScheduleRepository {
+) {
+  type StartedNow = Created | { kind: "previous_open"; run: Run };
+
   /** Runs steps that may start a run. */
-  const starting = async <T extends Awaited<ReturnType<ScheduleRepository["advance" | "runNow"]>>>(
+  const starting = async <T extends Advanced | StartedNow>(
     schedule: Schedule,
     steps: () => Steps<T>,
   ): Promise<T> => {
@@ -191,6 +218,7 @@ export function storedSchedules(
     if (outcome.kind === "started" || outcome.kind === "created") started(outcome.run.id);
     return outcome;
   };
+  /** In the order in which they were added. */
   const list = async (principal: Principal): Promise<ScheduleView[]> => {
     const views = await engine.of(principal).read(function* () {
       const sql = "SELECT * FROM schedules WHERE principal = @principal ORDER BY number";
@@ -203,6 +231,7 @@ export function storedSchedules(
     ...ofPrincipal(engine, "read", { find: findSchedule }),
     ...ofPrincipal(engine, "write", {
       pause,
+      /** Removes it with its skips; its runs stay. False: no such schedule. */
       *remove(principal: Principal, id: string): Steps<boolean> {
         if ((yield* findToChange({ principal, id })) === undefined) return false;
         yield* change("DELETE FROM schedule_skips WHERE schedule_id = @id", { id });
@@ -216,20 +245,14 @@ export function storedSchedules(
       const principals = await engine.read(() => all<{ principal: Principal }>(sql));
       return (await Promise.all(principals.map(({ principal }) => list(principal)))).flat();
     },
-    add: (schedule, most) => engine.of(schedule.principal).write(() => addSchedule(schedule, most)),
-    edit: (before, after, skipped) => engine.of(after.principal).write(() => edit(before, after, skipped)),
-    resume: (schedule, dueAt, skipped) =>
-      engine.of(schedule.principal).write(function* () {
-        const found = yield* findToChange(schedule);
-        if (found?.pausedAt !== schedule.pausedAt || found?.dueAt !== schedule.dueAt) return false;
-        if (skipped !== undefined) yield* skip(schedule.id, skipped, skipped.reason);
-        const sql = "UPDATE schedules SET due_at = @due_at, paused_at = NULL WHERE id = @id";
-        yield* change(sql, { id: schedule.id, due_at: dueAt });
-        return true;
-      }),
-    advance: (schedule, step, fresh) => starting(schedule, () => advance(schedule, step, fresh)),
-    runNow: (schedule, fresh) =>
-      starting(schedule, function* () {
+    add: (schedule: Schedule, most: number) =>
+      engine.of(schedule.principal).write(() => addSchedule(schedule, most)),
+    edit: (...args: Parameters<typeof edit>) => engine.of(args[1].principal).write(() => edit(...args)),
+    resume: (...args: Parameters<typeof resume>) => engine.of(args[0].principal).write(() => resume(...args)),
+    advance: (...args: Parameters<typeof advance>) => starting(args[0], () => advance(...args)),
+    /** Starts a run outside the times of a schedule. */
+    runNow: (schedule: Schedule, fresh: NewRun) =>
+      starting(schedule, function* (): Steps<StartedNow> {
         const found = (yield* findToChange(schedule)) ?? schedule;
         const open = yield* findOpenRun(found);
         if (open !== undefined) return { kind: "previous_open", run: open };

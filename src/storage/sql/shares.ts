@@ -1,5 +1,5 @@
 /** Links with which others look at a run. */
-import type { Access, ShareRows, SharedRun } from "../../runs/shares.ts";
+import type { Access, SharedRun } from "../../runs/shares.ts";
 import { defined } from "../../core/unknown.ts";
 import type { Principal } from "../../runs/run.ts";
 import { type Columns, readFields, columnValues } from "./columns.ts";
@@ -14,8 +14,10 @@ type AccessRow = Record<Columns<typeof ACCESS>, unknown>;
 const ACCESS = "kind, id, principal, run_id, name, created_at, expires_at, opened, type, url, credential";
 const NAME_COLUMN = "substr(coalesce(r.name, r.task), 1, 200) AS name";
 
-export const shareRows = (engine: Engine): ShareRows => ({
+/** Links and subscriptions. An expired one looks like one that does not exist. */
+export const shareRows = (engine: Engine) => ({
   ...ofPrincipal(engine, "write", {
+    /** Ends a link or a subscription at once. False: there is none. */
     *revoke(principal: Principal, id: string): Steps<boolean> {
       const sql = `DELETE FROM run_shares WHERE id = @id AND ${IS_OF_PRINCIPAL}`;
       return (yield* change(sql, { id, principal })) > 0 || (yield* unsubscribe(principal, id));
@@ -30,7 +32,8 @@ export const shareRows = (engine: Engine): ShareRows => ({
       return row && (readFields(row, `${SHARE}, principal`) as unknown as SharedRun); // by the names of the list
     },
   }),
-  access: (now, principal) =>
+  /** Links and subscriptions that have not expired, of one principal or of all. */
+  access: (now: number, principal?: Principal) =>
     (principal === undefined ? engine : engine.of(principal)).read(function* () {
       const isOf = (table: string): string =>
         principal === undefined ? "" : `AND ${table}.principal = @principal`;
@@ -46,8 +49,9 @@ export const shareRows = (engine: Engine): ShareRows => ({
       );
       return rows.map((row) => readFields(row, ACCESS) as unknown as Access); // by the names of the list
     }),
-  add: (share, most) =>
-    engine.of(share.principal).write(function* () {
+  /** Returns false if the run has `most` others, and undefined if there is no such run. */
+  add: (share: SharedRun, most: number) =>
+    engine.of(share.principal).write(function* (): Steps<boolean | undefined> {
       const { runId, principal, createdAt } = share;
       yield* lockPrincipal(principal);
       const run = "SELECT id FROM runs WHERE id = @run AND principal = @principal";
@@ -59,7 +63,8 @@ export const shareRows = (engine: Engine): ShareRows => ({
       if ((yield* count(others, { run: runId })) >= most) return false;
       return yield* insert("run_shares", columnValues(share, SHARE));
     }),
-  countOpening: (share) =>
+  /** Counts that somebody followed the link. */
+  countOpening: (share: SharedRun) =>
     engine.of(share.principal).note(function* () {
       yield* change("UPDATE run_shares SET opened = opened + 1 WHERE id = @id", { id: share.id });
     }),

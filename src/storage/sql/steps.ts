@@ -95,11 +95,6 @@ export function* lockPrincipal(principal: Principal): Steps<void> {
   yield { sql, values: { principal }, isLock: true };
 }
 
-/** Makes the steps of a port method, with its arguments. */
-export type StepsFor<Method extends (...args: never[]) => Promise<unknown>> = (
-  ...args: Parameters<Method>
-) => Steps<Awaited<ReturnType<Method>>>;
-
 type StepsByName = Readonly<Record<string, (...args: never[]) => Steps<unknown>>>;
 type OwnedSteps = Readonly<Record<string, (principal: Principal, ...args: never[]) => Steps<unknown>>>;
 type Way = "read" | "write" | "note";

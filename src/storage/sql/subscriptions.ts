@@ -1,14 +1,14 @@
 /** Clients that are sent events, and events that clients ask for, over any engine. */
 import type { RunEvent } from "../../runs/events.ts";
-import type { EventType, News, NewsRepository, NewsType, Subscription } from "../../runs/news.ts";
+import type { EventType, News, NewsType, OccurrenceQuery, Subscription } from "../../runs/news.ts";
 import { NEWS_TYPES, targetOf } from "../../runs/news.ts";
 import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
-import { isLimit } from "../../runs/run.ts";
+import { type Principal, isLimit } from "../../runs/run.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";
-import { type Steps, type StepsFor, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
+import { type Steps, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
 
 const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at, created_at, credential";
 
@@ -51,8 +51,7 @@ export const toNews = (row: NamedEventRow, type: EventType): News => ({
 });
 
 /** Finds the events of a principal since a time; the SQL begins with `FROM`, and its columns are those of `e` and `r`. */
-function wanted(...[principal, query]: Parameters<NewsRepository["occurrences"]>) {
-  const { type, runId, since, limit } = query;
+function wanted(principal: Principal, { type, runId, since, limit }: OccurrenceQuery) {
   const conditions = [
     `e.${IS_NEWS}`,
     "e.kind IN (SELECT value FROM json_each(@kinds))",
@@ -67,14 +66,15 @@ function wanted(...[principal, query]: Parameters<NewsRepository["occurrences"]>
   };
 }
 
-export const occurrences: StepsFor<NewsRepository["occurrences"]> = function* (principal, query) {
+/** Ordered by time. An event may be stored a little later than one with a later time. */
+export function* occurrences(principal: Principal, query: OccurrenceQuery): Steps<News[]> {
   const { sql, values } = wanted(principal, query);
   const rows = yield* all<NamedEventRow>(
     `SELECT ${NAMED_EVENT} ${sql} ORDER BY e.time, e.run_id, e.seq LIMIT @limit`,
     values,
   );
   return rows.map((row) => toNews(row, query.type));
-};
+}
 
 /** Newest events that a new subscription is sent of those before it. */
 const MOST_MISSED = 1000;
@@ -96,27 +96,35 @@ function* sendMissed(
   return sent === MOST_MISSED;
 }
 
-export const find: StepsFor<NewsRepository["subscription"]> = function* (principal, id, now) {
+/** Finds one of the principal's that has not expired. */
+export function* find(principal: Principal, id: string, now: number): Steps<Subscription | undefined> {
   const row = yield* first<RowOf<Subscription>>(
     "SELECT * FROM news_subscriptions WHERE id = @id AND principal = @principal AND expires_at > @now",
     { id, principal, now },
   );
   return row && readFields(row, SUBSCRIPTION);
-};
+}
 
-export const findAnyones: StepsFor<NewsRepository["subscriptionById"]> = function* (id) {
+/** The subscription of whichever principal, expired or not. */
+export function* findAnyones(id: string): Steps<Subscription | undefined> {
   const row = yield* first<RowOf<Subscription>>("SELECT * FROM news_subscriptions WHERE id = @id", { id });
   return row && readFields(row, SUBSCRIPTION);
-};
+}
 
-export const anyOpen: StepsFor<NewsRepository["hasSubscriptions"]> = (now) =>
+export const anyOpen = (now: number): Steps<boolean> =>
   exists("SELECT id FROM news_subscriptions WHERE expires_at > @now LIMIT 1", { now });
 
-/** Expired ones of the principal are deleted on the way, with the messages on their way. */
-export const add: StepsFor<NewsRepository["subscribe"]> = function* (principal, wanted, terms) {
+/**
+ * Adds it, or changes its secret and its end. A new one is also sent the newest events since `since`. Expired ones of
+ * the principal are deleted, with the messages on their way. Returns undefined if the principal has `most` others.
+ */
+export function* add(
+  principal: Principal,
+  wanted: Omit<Subscription, "principal">,
+  { most, now, since }: { most: number; now: number; since?: number | undefined },
+): Steps<{ isTruncated: boolean } | undefined> {
   const subscription = { ...wanted, principal };
   const { id } = subscription;
-  const { most, now, since } = terms;
   yield* lockPrincipal(principal);
   const known = yield* all<Pick<RowOf<Subscription>, "id" | "expires_at">>(
     "SELECT id, expires_at FROM news_subscriptions WHERE principal = @principal",
@@ -134,7 +142,7 @@ export const add: StepsFor<NewsRepository["subscribe"]> = function* (principal, 
   );
   const isMissed = isNew && since !== undefined;
   return { isTruncated: isMissed && (yield* sendMissed(subscription, since, now)) };
-};
+}
 
 /** Removes those of all principals, with the messages on their way. */
 export function* removeExpired(now: number): Steps<void> {
@@ -146,9 +154,9 @@ const dropMessages = (id: string): Steps<number> =>
   change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
 
 /** Removes it with the messages on their way; false: the principal has none of this id. */
-export const remove: StepsFor<NewsRepository["unsubscribe"]> = function* (principal, id) {
+export function* remove(principal: Principal, id: string): Steps<boolean> {
   const sql = "DELETE FROM news_subscriptions WHERE id = @id AND principal = @principal";
   if ((yield* change(sql, { id, principal })) === 0) return false;
   yield* dropMessages(id);
   return true;
-};
+}

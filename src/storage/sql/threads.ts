@@ -1,12 +1,11 @@
 /** The threads of runs. */
-import type { RunRepository } from "../../runs/ports.ts";
 import type { Principal } from "../../runs/run.ts";
-import { type Steps, type StepsFor, change, insert } from "./steps.ts";
+import { type Steps, change, insert } from "./steps.ts";
 
 /** Notes a thread that is being copied before its checkpoints are stored, until it is in use or dropped. */
-export const beginCopy: StepsFor<RunRepository["beginCopy"]> = function* (principal, id, now) {
+export function* beginCopy(principal: Principal, id: string, now: number): Steps<void> {
   yield* insert("thread_copies", { id, principal, begun_at: now });
-};
+}
 
 /** False if the copy was dropped in between. */
 export function* takeCopy(principal: Principal, id: string): Steps<boolean> {

@@ -1,16 +1,23 @@
 /** Reads and writes of a run by the holder of its lease. */
 import { createHash } from "node:crypto";
-import type { AgentPath, PendingInterrupt, SamplingReply } from "../../agent/agent.ts";
-import { shortTime } from "../../core/clock.ts";
+import type {
+  AgentEvent,
+  AgentInput,
+  AgentPath,
+  PendingInterrupt,
+  SamplingReply,
+  SamplingRequest,
+} from "../../agent/agent.ts";
+import { type Clock, shortTime } from "../../core/clock.ts";
 import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
 import { answeredEntry, callRequests, questionRequest, requestedEntry } from "../../runs/asked-events.ts";
-import { answerExcerpt } from "../../runs/events.ts";
+import { type JournalEntry, answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
-import type { Lease, RunListener, WorkLog, WorkOptions } from "../../runs/ports.ts";
+import type { Delivered, Lease, RunInbox, RunListener, RunResult, WorkOptions } from "../../runs/ports.ts";
 import type { FailureDetails, RunRequest } from "../../runs/run.ts";
 import { DEADLINE, breakOff, isCut, isWithin } from "../../runs/run.ts";
-import type { AskedContent } from "../../tools/request.ts";
+import type { Answer, AskedContent } from "../../tools/request.ts";
 import { cancelChildren, hasOpenChildren, storedChildren } from "./children.ts";
 import { storedEffects } from "./effects.ts";
 import * as journal from "./journal.ts";
@@ -74,8 +81,8 @@ const LATE_MS = 60_000;
 
 type Work<T> = (row: leases.OpenRunRow) => Steps<T>;
 
-/** The port of `runs/ports.ts` over an engine. */
-export class StoredWork implements WorkLog {
+/** Access to a run under its lease, each method in one transaction. Throws LeaseLostError without the lease. */
+export class StoredWork {
   readonly #engine: Engine;
   readonly #changed: RunListener["changed"];
   readonly #news: news.StoredNews;
@@ -96,7 +103,8 @@ export class StoredWork implements WorkLog {
     this.#options = options;
   }
 
-  record: WorkLog["record"] = async (lease, entries, now) => {
+  /** Journals events with their effects on the run; a repeat changes nothing. Durable with the next other method. */
+  record = async (lease: Lease, entries: readonly JournalEntry[], now: number): Promise<void> => {
     if (entries.length === 0) return;
     const known = journal.knownUnder(lease);
     const record = function* () {
@@ -118,7 +126,14 @@ export class StoredWork implements WorkLog {
     this.#tell(lease);
   };
 
-  ask: WorkLog["ask"] = (lease, agent, interruptId, contents, now) => {
+  /** Stores the requests of an interrupt. Those that are stored already, answered or not, stay as they are. */
+  ask = (
+    lease: Lease,
+    agent: AgentPath,
+    interruptId: string,
+    contents: readonly AskedContent[],
+    now: number,
+  ): Promise<void> => {
     const ask = (row: leases.OpenRunRow) => this.#ask(row, agent, interruptId, contents, now);
     return this.#announce(lease, function* (row) {
       yield* ask(row);
@@ -126,7 +141,8 @@ export class StoredWork implements WorkLog {
     });
   };
 
-  takeHeld: WorkLog["takeHeld"] = (lease, questionId, now) =>
+  /** Ends a question of a call at work, and returns its answer. Without an answer, the question is withdrawn. */
+  takeHeld = (lease: Lease, questionId: string, now: number): Promise<Answer | undefined> =>
     this.#write(lease, function* (row) {
       yield* requests.endHeld(askerOf(row), questionId, DEADLINE, now);
       yield* status.update(row, now);
@@ -134,14 +150,15 @@ export class StoredWork implements WorkLog {
       return request?.kind === "approval" ? undefined : request?.answer;
     });
 
-  forgetHeld: WorkLog["forgetHeld"] = (lease, now) =>
+  /** Withdraws the questions of calls that an earlier process was working on. */
+  forgetHeld = (lease: Lease, now: number): Promise<void> =>
     this.#note(lease, function* (row) {
       yield* requests.endHeld(askerOf(row), undefined, "end of the call", now);
       yield* status.update(row, now);
     });
 
-  nextInput: WorkLog["nextInput"] = (lease) =>
-    this.#engine.of(lease.principal).read(function* () {
+  nextInput = (lease: Lease): Promise<AgentInput> =>
+    this.#engine.of(lease.principal).read(function* (): Steps<AgentInput> {
       const row = yield* leases.held(lease);
       const answers = yield* requests.undelivered(askerOf(row));
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
@@ -157,34 +174,48 @@ export class StoredWork implements WorkLog {
     });
 
   /** Keeps a run's spans in one trace, whichever process works on it. */
-  tracePlace: WorkLog["tracePlace"] = ({ principal, runId: id }) => {
+  tracePlace = ({ principal, runId: id }: Lease) => {
     const engine = this.#engine.of(principal);
     const trace = () =>
       first<{ traceparent: string | null }>("SELECT traceparent FROM runs WHERE id = @id", { id });
     const begin = "UPDATE runs SET traceparent = @traceparent WHERE id = @id AND traceparent IS NULL";
     return {
       before: async () => (await engine.read(trace))?.traceparent ?? undefined,
-      began: async (traceparent) => void (await engine.note(() => change(begin, { id, traceparent }))),
+      began: async (traceparent: string) =>
+        void (await engine.note(() => change(begin, { id, traceparent }))),
     };
   };
 
-  hasAnswers: WorkLog["hasAnswers"] = async ({ principal, runId: asker, rootId: root }) => {
+  /** True if people answered and the agent has not been resumed with it. */
+  hasAnswers = async ({ principal, runId: asker, rootId: root }: Lease): Promise<boolean> => {
     const answers = await this.#engine.of(principal).read(() => requests.undelivered({ root, asker }));
     return Object.keys(answers).length > 0;
   };
 
-  markHandedOver: WorkLog["markHandedOver"] = async (lease) => {
+  /** The agent has the task in its state, which is on the disk first: from here on it continues. */
+  markHandedOver = async (lease: Lease): Promise<void> => {
     await this.#syncCheckpoints();
     return this.#note(lease, function* ({ id }) {
       yield* change("UPDATE runs SET input_handed_over = 1 WHERE id = @id", { id });
     });
   };
 
-  pause: WorkLog["pause"] = (lease, paused, delivered, inbox, now) => {
+  /**
+   * The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. Returns `waiting`, for
+   * people or a client's model, if the lease is released; `answered` if an answer arrived before that, and the agent is
+   * to be resumed at once; `stuck` if no person can still answer the agent's questions.
+   */
+  pause = (
+    lease: Lease,
+    paused: Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">,
+    delivered: readonly Delivered[],
+    inbox: RunInbox,
+    now: number,
+  ) => {
     const { interrupts: open, questions: others, modelAwaited, childAwaited } = paused;
     const ask = (row: leases.OpenRunRow, agent: AgentPath, id: string, contents: readonly AskedContent[]) =>
       this.#ask(row, agent, id, contents, now);
-    return this.#announce(lease, function* (row) {
+    return this.#announce(lease, function* (row): Steps<"waiting" | "answered" | "stuck"> {
       const whose = askerOf(row);
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
@@ -215,12 +246,21 @@ export class StoredWork implements WorkLog {
     });
   };
 
-  inbox: WorkLog["inbox"] = ({ principal, runId }) => messages.storedInbox(this.#engine.of(principal), runId);
+  inbox = ({ principal, runId }: Lease) => messages.storedInbox(this.#engine.of(principal), runId);
 
-  complete: WorkLog["complete"] = async (lease, { answer, structured, stopReason }, inbox, now) => {
+  /**
+   * The agent has ended. Returns `unread` if the run got a message that the agent has not read, and `waiting` if it
+   * continues when a background subagent ends; the lease is released. In both cases the run has not ended.
+   */
+  complete = async (
+    lease: Lease,
+    { answer, structured, stopReason }: RunResult,
+    inbox: RunInbox,
+    now: number,
+  ) => {
     const { rules } = this.#news;
     let cancelled: string[] = [];
-    const outcome = await this.#announce(lease, function* (row) {
+    const outcome = await this.#announce(lease, function* (row): Steps<"completed" | "unread" | "waiting"> {
       cancelled = [];
       if (yield* messages.hasNewerThan(row.id, inbox.read)) return "unread";
       // An agent that a limit ends does not wait for its children, which share the limit.
@@ -247,10 +287,11 @@ export class StoredWork implements WorkLog {
     return outcome;
   };
 
-  reviews: WorkLog["reviews"] = (lease) =>
+  reviews = (lease: Lease) =>
     storedReviews(this.#engine.of(lease.principal), lease.runId, (work) => this.#write(lease, work));
 
-  children: WorkLog["children"] = (lease, clock, newThreadId) =>
+  /** The subagents of the run that work in the background. */
+  children = (lease: Lease, clock: Clock, newThreadId: () => string) =>
     storedChildren(lease, {
       engine: this.#engine.of(lease.principal),
       write: (work) => this.#write(lease, work),
@@ -259,24 +300,33 @@ export class StoredWork implements WorkLog {
       newThreadId,
     });
 
-  /** The id is a hash of the request: a call that is made again after a crash or a pause finds its reply. */
-  askModel: WorkLog["askModel"] = async (lease, request, now) => {
+  /**
+   * Stores a model call for clients to answer; returns its reply if it has one. The id is a hash of the request: a call
+   * that is made again after a crash or a pause finds its reply.
+   */
+  askModel = async (
+    lease: Lease,
+    request: SamplingRequest,
+    now: number,
+  ): Promise<{ id: string; reply?: SamplingReply }> => {
     const id = createHash("sha256").update(toJson(request)).digest("base64url");
     const ask = () => models.ask(lease.runId, id, request, now);
     const reply = await this.#unlessReplied(lease, id, "model_requested", now, ask);
     return reply === undefined ? { id } : { id, reply };
   };
 
-  awaitModel: WorkLog["awaitModel"] = (lease, callId, now) =>
+  /** Makes the run wait for this call. Returns a reply that arrived at the last moment. */
+  awaitModel = (lease: Lease, callId: string, now: number) =>
     this.#unlessReplied(lease, callId, "model_awaited", now, () => models.wait(lease.runId, callId));
 
-  fail: WorkLog["fail"] = async (lease, failure, now) => {
+  fail = async (lease: Lease, failure: FailureDetails, now: number): Promise<void> => {
     const { rules } = this.#news;
     const cancelled = await this.#announce(lease, () => fail(lease, failure, { now, rules }));
     for (const id of cancelled) this.#changed(id, true);
   };
 
-  park: WorkLog["park"] = async (lease, stopped, now) => {
+  /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
+  park = async (lease: Lease, stopped: boolean, now: number): Promise<void> => {
     await this.#syncCheckpoints(); // the next server must find the agent's last writes
     await this.#note(lease, function* ({ id, parent_id }) {
       yield* change("UPDATE runs SET in_flight = 2 WHERE id = @id", { id });
@@ -286,7 +336,8 @@ export class StoredWork implements WorkLog {
     });
   };
 
-  effectLog: WorkLog["effectLog"] = (lease, clock, onFailure) => {
+  /** Returns the log of the run's calls with outside effects. `onFailure` is called if they cannot be stored. */
+  effectLog = (lease: Lease, clock: Clock, onFailure: (error: unknown) => void) => {
     const engine = this.#engine.of(lease.principal);
     return storedEffects(lease, { engine, sync: this.#syncCheckpoints, clock, onFailure });
   };

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RunFilter } from "../../../src/runs/run.ts";
-import type { RunRepository } from "../../../src/runs/ports.ts";
+import type { RunRepository } from "../../../src/storage/sql/repository.ts";
 import { storedRuns } from "../../../src/storage/sql/repository.ts";
 import { RUN_MIGRATIONS } from "../../../src/storage/sql/schema.ts";
 import { type Database, openDatabase } from "../../../src/storage/sqlite/database.ts";

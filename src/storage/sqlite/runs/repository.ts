@@ -1,6 +1,5 @@
 import { isLocked } from "../../../core/errors.ts";
-import type { RunRepository } from "../../../runs/ports.ts";
-import { storedRuns } from "../../sql/repository.ts";
+import { type RunRepository, storedRuns } from "../../sql/repository.ts";
 import { type Database, pragmaNumber, usedBytes } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
 import { textIndex } from "./text-index.ts";
