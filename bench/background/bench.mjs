@@ -49,7 +49,7 @@ const sources = await loadSources(`
   export { snapshotFiles } from "./src/backends/runtime.ts";
   export { silentLogger } from "./src/core/logger.ts";
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
-  export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";
+  export { RUN_MIGRATIONS } from "./src/runs/sql/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";

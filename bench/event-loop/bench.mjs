@@ -17,7 +17,7 @@ const scaled = (count) => Math.round(count * part);
 
 const { createDeepAgent, sqliteRuns, RUN_MIGRATIONS, ...storage } = await loadSources(`
   export { createDeepAgent } from "./src/agent/build/create-deep-agent.ts";
-  export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";
+  export { RUN_MIGRATIONS } from "./src/runs/sql/schema.ts";
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";

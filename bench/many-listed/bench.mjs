@@ -16,7 +16,7 @@ const ME = "local";
 
 const sources = await loadSources(`
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
-  export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";
+  export { RUN_MIGRATIONS } from "./src/runs/sql/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { migrate } from "./src/storage/sqlite/migrations.ts";

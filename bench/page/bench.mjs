@@ -19,7 +19,7 @@ const ME = "local";
 
 const sources = await loadSources(`
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
-  export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";
+  export { RUN_MIGRATIONS } from "./src/runs/sql/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { stepScreen } from "./src/server/page/steps.ts";

@@ -1,6 +1,6 @@
 /** Dependencies that the parts of the service share. */
 import type { Agent } from "../agent/agent.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { StartChoices } from "./choices.ts";

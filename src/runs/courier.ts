@@ -4,7 +4,7 @@ import { coalesced, untilAborted } from "../core/concurrency.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine } from "../core/text.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import type { NewsRule, Outgoing, Send, SendResult, Settled } from "./news.ts";
 import { subscriptionIn } from "./news.ts";
 import { warnUnlessLocked } from "./worker.ts";

@@ -1,5 +1,5 @@
 import { ownTurn } from "../core/concurrency.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import type { JournalPage } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
 import { type LiveText, isBeginning } from "./live-texts.ts";

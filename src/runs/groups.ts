@@ -17,7 +17,7 @@ import { share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { NewestOf } from "../core/newest-of.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import { RunFold, placeText } from "./view.ts";
 
 /** Context of the groups, with the parts of the process that works on runs. */

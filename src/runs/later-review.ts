@@ -2,7 +2,7 @@
 import { defined } from "../core/unknown.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
 import type { RunContext } from "./context.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import type { Fence, ReviewOutcome } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
@@ -73,7 +73,7 @@ export const reviewChange: Implements<"changes", "review"> = async (
 
 const refused = <Code extends string>(code: Code, message: string) => ({ ok: false as const, code, message });
 
-/** Notes all reviews of a thread whose runs have ended, also of earlier processes, and what is left to apply. */
+/** Notes all reviews of a thread whose runs have ended, also of earlier processes, and the unapplied files. */
 async function noteReviews(
   run: Run,
   fence: Fence,
@@ -143,7 +143,7 @@ async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
   return newest;
 }
 
-/** Notes what was applied of runs that have ended, where nobody has, and deletes copies that have nothing left. */
+/** Counts the unapplied files of ended runs that nobody has counted, and deletes copies that have nothing left. */
 export async function countLeft(context: RunContext): Promise<void> {
   const { runs, proposals, underLease, environment, log } = context;
   if (proposals === undefined) return;

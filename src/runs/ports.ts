@@ -1,4 +1,4 @@
-/** What runs pass to storage, and get back. `storage/sql/repository.ts` has the methods. */
+/** Arguments and results of stored runs, whose methods are in `sql/repository.ts`. */
 import type { AgentPath, Inbox, SamplingReply } from "../agent/agent.ts";
 import type { PersonAnswer } from "../tools/request.ts";
 import type { Changes, RunChoices } from "./choices.ts";

@@ -4,7 +4,7 @@ import { coalesced } from "../core/concurrency.ts";
 import { defined } from "../core/unknown.ts";
 import type { RunContext } from "./context.ts";
 import { lastTimes, nextTime } from "./cron.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import type { Occurrences, Schedule, Step } from "./schedule.ts";
 import { type SchedulesContext, newRun, startProblem } from "./schedules.ts";
 import type { RunServiceOptions } from "./service.ts";

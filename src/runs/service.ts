@@ -30,7 +30,7 @@ import type {
   ScheduleView,
 } from "./schedule.ts";
 import type { Fence, ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import type { ReviewChoice } from "../tools/request.ts";
 
 /** Result of a start: a new run, a message to a run at work, or the result of an earlier equal start. */

@@ -10,7 +10,7 @@ import type { WorkerOfRun } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { logEnd } from "./audit.ts";
-import type { RunRepository } from "../storage/sql/repository.ts";
+import type { RunRepository } from "./sql/repository.ts";
 import { type Lease, LeaseLostError, type SeenLease, fenceOf } from "./ports.ts";
 import type { Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";

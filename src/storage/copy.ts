@@ -13,7 +13,7 @@ import { createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
 import { STORE_MIGRATIONS } from "./sqlite/memories/database.ts";
 import { migrate } from "./sqlite/migrations.ts";
-import { RUN_MIGRATIONS, TABLES_OF_RUN } from "./sql/schema.ts";
+import { RUN_MIGRATIONS, TABLES_OF_RUN } from "../runs/sql/schema.ts";
 
 export interface CopyOptions {
   /** Folder of the files. No server may use them during the copy. */

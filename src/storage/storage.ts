@@ -1,7 +1,7 @@
 /** All storage of a server: files on one machine, or a Postgres that any number of servers share. */
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../core/clock.ts";
-import type { RunRepository } from "./sql/repository.ts";
+import type { RunRepository } from "../runs/sql/repository.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
 import type { Principal } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";

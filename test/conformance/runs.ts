@@ -9,7 +9,7 @@ import { StateBackend } from "../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Run } from "../../src/runs/run.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";

@@ -6,7 +6,7 @@ import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
-import type { StoredWork } from "../../src/storage/sql/work.ts";
+import type { StoredWork } from "../../src/runs/sql/work.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
 import { openSqlite } from "../../src/storage/sqlite/storage.ts";

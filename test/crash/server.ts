@@ -5,7 +5,7 @@ import type { Agent } from "../../src/agent/agent.ts";
 import { openMcpTools } from "../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../src/core/logger.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import type { PersonDecision } from "../../src/tools/request.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { childId, childReport } from "../../src/storage/sql/child-reports.ts";
+import { childId, childReport } from "../../src/runs/sql/child-reports.ts";
 import type { Run } from "../../src/runs/run.ts";
 
 const run = (extra: Partial<Run>): Run => ({

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createLogger, silentLogger } from "../../src/core/logger.ts";
 import { type CourierOptions, Courier, settledBy } from "../../src/runs/courier.ts";
 import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { ME, connect, databaseFile } from "./support.ts";

@@ -3,7 +3,7 @@ import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpo
 import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { withoutWaiting } from "../../src/storage/sqlite/commit.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import {
   checkpointsOf,
   approve,

@@ -3,7 +3,7 @@ import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { expect, onTestFinished, test } from "vitest";
 import { entryOf } from "../../src/runs/events.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { openWatched } from "../support/watched-database.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { AgentEvent } from "../../src/agent/agent.ts";
 import { callRequests, requestedEntry } from "../../src/runs/asked-events.ts";
 import { entryOf, type JournalledEvent } from "../../src/runs/events.ts";
-import { isRepeat } from "../../src/storage/sql/journal.ts";
+import { isRepeat } from "../../src/runs/sql/journal.ts";
 import { toJson } from "../../src/core/json.ts";
 
 const MAIN: [] = [];

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { fairestFirst, turnsOf } from "../../src/storage/sql/leases.ts";
+import { fairestFirst, turnsOf } from "../../src/runs/sql/leases.ts";
 
 test("nobody waits: nobody's turn", () => {
   expect(fairestFirst([], new Map())).toEqual([]);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { JournalEntry, RunEvent, RunEventKind } from "../../src/runs/events.ts";
 import type { AgentPath } from "../../src/runs/run.ts";
 import { RunFold } from "../../src/runs/view.ts";
-import { append } from "../../src/storage/sql/journal.ts";
+import { append } from "../../src/runs/sql/journal.ts";
 import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

@@ -9,7 +9,7 @@ import {
   isFailureReason,
   isFinal,
 } from "../../src/runs/run.ts";
-import { settle } from "../../src/storage/sql/status.ts";
+import { settle } from "../../src/runs/sql/status.ts";
 
 const OPEN: OpenStatus[] = ["working", "input_required"];
 const ALL: RunStatus[] = [...OPEN, "completed", "failed", "cancelled"];

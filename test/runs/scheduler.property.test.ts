@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { silentLogger as log } from "../../src/core/logger.ts";
 import { nextTime } from "../../src/runs/cron.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
 import { isFinal } from "../../src/runs/run.ts";
 import { CATCH_UP, type Schedule } from "../../src/runs/schedule.ts";
 import { Scheduler } from "../../src/runs/scheduler.ts";

@@ -13,7 +13,7 @@ import { silentLogger } from "../../src/core/logger.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import type { Run, RunStatus, RunView } from "../../src/runs/run.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import type { PrincipalRuns, RunService, RunServiceOptions, RunsByHolder } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import {

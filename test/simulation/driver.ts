@@ -1,6 +1,6 @@
 /** Opens databases in memory that begin as copies of one another. */
 import Driver from "better-sqlite3";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 

@@ -1,5 +1,5 @@
 /** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
-import { newsId, newsOf } from "../../src/storage/sql/subscriptions.ts";
+import { newsId, newsOf } from "../../src/runs/sql/subscriptions.ts";
 import { REPLY_TOKENS } from "./moves.ts";
 import { type PersonCall, conversation } from "./conversation.ts";
 import { isLinearizable } from "./linearizable.ts";

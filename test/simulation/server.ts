@@ -7,7 +7,7 @@ import type { Logger } from "../../src/core/logger.ts";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { Courier } from "../../src/runs/courier.ts";
 import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
 import type { Run } from "../../src/runs/run.ts";
 import type { RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";

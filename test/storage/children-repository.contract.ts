@@ -2,7 +2,7 @@ import { callRequests } from "../../src/runs/asked-events.ts";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import { type Claim, LeaseLostError } from "../../src/runs/ports.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
 import type { Retention } from "../../src/runs/retention.ts";
 import type { Run } from "../../src/runs/run.ts";
 import { entryOf } from "../../src/runs/events.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import type { Migration } from "../../src/storage/sql/sql-files.ts";
+import type { Migration } from "../../src/runs/sql/sql-files.ts";
 
 /** Kills the process that carries out the statements before it. */
 const KILLED = "-- killed here";

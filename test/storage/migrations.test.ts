@@ -1,5 +1,5 @@
 import { migrate, schemaVersion } from "../../src/storage/sqlite/migrations.ts";
-import type { Migration } from "../../src/storage/sql/sql-files.ts";
+import type { Migration } from "../../src/runs/sql/sql-files.ts";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

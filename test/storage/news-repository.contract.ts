@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import { type EventType, NEWS_TYPES, type NewsType, type Subscription } from "../../src/runs/news.ts";
 import type { Lease } from "../../src/runs/ports.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
 import type { RunData } from "./run-repository.contract.ts";
 
 const thrice = <T>(value: T): T[] => [value, value, value];

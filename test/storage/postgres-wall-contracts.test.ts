@@ -10,7 +10,7 @@ import { StoredMemories } from "../../src/storage/memories/store.ts";
 import { memoriesInPostgres } from "../../src/storage/postgres/memories/database.ts";
 import { openPool } from "../../src/storage/postgres/pool.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
-import { TABLES_OF_RUN } from "../../src/storage/sql/schema.ts";
+import { TABLES_OF_RUN } from "../../src/runs/sql/schema.ts";
 import type { SharedStorage } from "../../src/storage/storage.ts";
 import { checkpointsContract } from "./checkpoints.contract.ts";
 import { type KeptVectors, embeddingsContract } from "./embeddings.contract.ts";

@@ -1,8 +1,8 @@
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import type { Migration } from "../../src/storage/sql/sql-files.ts";
+import type { Migration } from "../../src/runs/sql/sql-files.ts";
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/database.ts";

@@ -9,7 +9,7 @@ import {
   type Lease,
   type RecentEvents,
 } from "../../src/runs/ports.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
 import { MAX_SHARES } from "../../src/runs/shares.ts";
 import type { Run, SamplingReply } from "../../src/runs/run.ts";
 

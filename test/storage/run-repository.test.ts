@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
-import { storedRuns } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
+import { storedRuns } from "../../src/runs/sql/repository.ts";
 import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/sql/schema.ts";
 import { connect, databaseFile } from "../runs/support.ts";
 import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
 import { newsRepositoryContract } from "./news-repository.contract.ts";

@@ -1,7 +1,7 @@
 import { callRequests } from "../../src/runs/asked-events.ts";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
-import type { RunRepository } from "../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../src/runs/sql/repository.ts";
 import type { Schedule } from "../../src/runs/schedule.ts";
 import type { RunData } from "./run-repository.contract.ts";
 

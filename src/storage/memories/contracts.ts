@@ -2,7 +2,7 @@
 import type { BaseStore, Item, PutOperation } from "@langchain/langgraph-checkpoint";
 import type { Embedder } from "../../core/embedder.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { Engine, Statement, Steps } from "../sql/steps.ts";
+import type { Engine, Statement, Steps } from "../../runs/sql/steps.ts";
 import type { NamespaceRange } from "./namespaces.ts";
 
 /** Lifetime of items, with the names and units of LangGraph's Postgres store. */

@@ -2,7 +2,7 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Embedder } from "../../core/embedder.ts";
-import { type Engine, type Steps, all, change, count, exists, first, insert } from "../sql/steps.ts";
+import { type Engine, type Steps, all, change, count, exists, first, insert } from "../../runs/sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
 import { AFTER, IDS, IN_ORDER, type ItemPosition, idList, rangeStretch } from "./items.ts";
 import { rangeBelow } from "./namespaces.ts";

@@ -1,7 +1,7 @@
 /** Reads memories a page at a time. */
 import type { Item } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../../core/concurrency.ts";
-import { type Statement, all } from "../sql/steps.ts";
+import { type Statement, all } from "../../runs/sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
 import type { ItemPosition, ItemRow, ItemStatements, Start, Stretch, TextRow } from "./items.ts";
 import { toItem } from "./items.ts";

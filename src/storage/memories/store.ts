@@ -13,7 +13,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { KeyedLock, ownTurn } from "../../core/concurrency.ts";
 import { isTransient } from "../../core/errors.ts";
-import { type Statement, type Steps, all, change, first } from "../sql/steps.ts";
+import { type Statement, type Steps, all, change, first } from "../../runs/sql/steps.ts";
 import type {
   IndexedText,
   Lifetime,

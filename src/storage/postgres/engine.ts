@@ -1,8 +1,14 @@
 /** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
 import type { Pool, PoolClient } from "pg";
 import { byValue } from "../../core/by-identity.ts";
-import { inPostgres } from "../sql/dialects.ts";
-import { type StatementResult, type Engine, type Statement, type Steps, storedText } from "../sql/steps.ts";
+import { inPostgres } from "../../runs/sql/dialects.ts";
+import {
+  type StatementResult,
+  type Engine,
+  type Statement,
+  type Steps,
+  storedText,
+} from "../../runs/sql/steps.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
 /** Maximum number of attempts for a transaction that conflicted with another. */

@@ -1,9 +1,9 @@
 /** Deletes, counts and checks runs in Postgres. */
 import type { Pool } from "pg";
-import type { RunRepository } from "../sql/repository.ts";
+import type { RunRepository } from "../../runs/sql/repository.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
-import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../sql/housekeeping.ts";
-import type { Engine } from "../sql/steps.ts";
+import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../../runs/sql/housekeeping.ts";
+import type { Engine } from "../../runs/sql/steps.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
 
 /** Implements `RunRepository.prune`. The freed space is reused; files shrink only after VACUUM FULL. */

@@ -4,7 +4,7 @@ import type { Client, Pool } from "pg";
 import type { RunListener } from "../../runs/ports.ts";
 import { monotonicClock } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
-import { CONNECTED_LOCK } from "../sql/dialects.ts";
+import { CONNECTED_LOCK } from "../../runs/sql/dialects.ts";
 import { postgresError } from "./errors.ts";
 
 /** Ids of one notification: Postgres takes 8000 bytes. */

@@ -1,8 +1,8 @@
 /** The tables of runs in Postgres: those of SQLite, with the types and the triggers of Postgres. */
 import type { Pool } from "pg";
 import { StorageError } from "../../core/errors.ts";
-import { type Migration, readMigrations } from "../sql/sql-files.ts";
-import { RUN_MIGRATIONS } from "../sql/schema.ts";
+import { type Migration, readMigrations } from "../../runs/sql/sql-files.ts";
+import { RUN_MIGRATIONS } from "../../runs/sql/schema.ts";
 import checkpoints from "./checkpoints/tables.sql" with { type: "text" };
 import { type Access, query, unhurried } from "./engine.ts";
 import memories from "./memories/tables.sql" with { type: "text" };

@@ -1,6 +1,6 @@
 /** Sessions of 2025-era clients that all servers on one Postgres serve. */
 import type { NewSession, OpenedSession, SessionStore, StoredSession } from "../../runs/server-ports.ts";
-import { type Steps, all, change } from "../sql/steps.ts";
+import { type Steps, all, change } from "../../runs/sql/steps.ts";
 import { type Access, NOW, postgresEngine, query } from "./engine.ts";
 
 /** Subscriptions of one session, and characters of an address. */

@@ -1,7 +1,7 @@
 /** A Postgres that any number of servers share. */
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import { storedRuns } from "../sql/repository.ts";
+import { storedRuns } from "../../runs/sql/repository.ts";
 import type { AgentStorage, SharedStorage } from "../storage.ts";
 import { type Access, NOW, postgresEngine, query, translated, sendable } from "./engine.ts";
 import { type ObjectPlace, LargeObjects, assertPlace, sweepObjects } from "./checkpoints/objects.ts";

@@ -1,7 +1,7 @@
 /** A second wall between principals: policies of Postgres, and a role that is bound by them. */
 import type { Pool, PoolClient } from "pg";
 import { ConfigurationError } from "../../core/errors.ts";
-import { TABLES_OF_RUN } from "../sql/schema.ts";
+import { TABLES_OF_RUN } from "../../runs/sql/schema.ts";
 
 /** Without a value in this transaction it is null, or empty when an earlier one had one: then no row matches. */
 const setting = (name: string): string => `nullif(current_setting('deepagent.${name}', true), '')`;

@@ -1,8 +1,8 @@
 /** Carries out the steps of `storage/sql` on SQLite. */
 import { byValue } from "../../core/by-identity.ts";
-import { inSqlite } from "../sql/dialects.ts";
-import type { StatementResult, Engine, Statement, Steps, Value } from "../sql/steps.ts";
-import { storedText } from "../sql/steps.ts";
+import { inSqlite } from "../../runs/sql/dialects.ts";
+import type { StatementResult, Engine, Statement, Steps, Value } from "../../runs/sql/steps.ts";
+import { storedText } from "../../runs/sql/steps.ts";
 import { GroupCommit } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { unreadable } from "./errors.ts";

@@ -1,4 +1,4 @@
-import type { Migration } from "../sql/sql-files.ts";
+import type { Migration } from "../../runs/sql/sql-files.ts";
 import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import { oneLine, fill } from "../../core/text.ts";
 import { StorageError } from "../../core/errors.ts";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import { RUN_MIGRATIONS } from "../sql/schema.ts";
+import { RUN_MIGRATIONS } from "../../runs/sql/schema.ts";
 import type { Storage } from "../storage.ts";
 import { CHECKPOINT_MIGRATIONS } from "./checkpoints/schema.ts";
 import { GroupCommit, writeLogInThread } from "./commit.ts";

@@ -5,7 +5,7 @@ import { inTransaction } from "./commit.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
 import { readInThread } from "./threads.ts";
 import { migrate } from "./migrations.ts";
-import { readMigrations } from "../sql/sql-files.ts";
+import { readMigrations } from "../../runs/sql/sql-files.ts";
 import tables from "./streams.sql" with { type: "text" };
 
 /** Opens `file`, and makes it if there is none; `:memory:` keeps the messages until it is closed. @throws StorageError */

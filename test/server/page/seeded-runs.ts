@@ -6,7 +6,7 @@ import { defined } from "../../../src/core/unknown.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { entryOf } from "../../../src/runs/events.ts";
 import type { Lease } from "../../../src/runs/ports.ts";
-import type { RunRepository } from "../../../src/storage/sql/repository.ts";
+import type { RunRepository } from "../../../src/runs/sql/repository.ts";
 import type { RunSchedule } from "../../../src/runs/run.ts";
 import type { Schedule } from "../../../src/runs/schedule.ts";
 import type { RunService } from "../../../src/runs/service.ts";

@@ -17,7 +17,7 @@ import { LargeValues } from "../../checkpoints/large-values.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
 import { type WriteRow, PASSING, PassingWrites } from "../../checkpoints/writes.ts";
 import { TaskResults, ObservedPromise, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
-import { change, first } from "../../sql/steps.ts";
+import { change, first } from "../../../runs/sql/steps.ts";
 import { type Access, postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { PARALLEL_READS, postgresBlobs } from "./blobs.ts";

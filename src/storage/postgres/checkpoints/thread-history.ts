@@ -5,7 +5,7 @@ import { type GraphAddress, timeOfId } from "../../checkpoints/address.ts";
 import type { LargeValues } from "../../checkpoints/large-values.ts";
 import { mentions } from "../../checkpoints/serializer.ts";
 import { type WriteRow, UNFINISHED_CHANNELS, revive } from "../../checkpoints/writes.ts";
-import { change, first } from "../../sql/steps.ts";
+import { change, first } from "../../../runs/sql/steps.ts";
 import { type Access, postgresEngine, query } from "../engine.ts";
 import { PARALLEL_READS } from "./blobs.ts";
 import { sql } from "./queries.ts";

@@ -3,7 +3,7 @@ import type { IndexedText, MemoryDatabase, Ranked } from "../../memories/contrac
 import { IS_THERE } from "../../memories/items.ts";
 import { encodeNamespace } from "../../memories/namespaces.ts";
 import { searchedText, fold, gramRuns, tokenize } from "../../memories/text-query.ts";
-import { all } from "../../sql/steps.ts";
+import { all } from "../../../runs/sql/steps.ts";
 import { type Access, postgresEngine } from "../engine.ts";
 
 /** Opens the memory tables of a schema that has the migrations of `POSTGRES_STORE`. */

@@ -1,7 +1,7 @@
 /** The queries over the tables of checkpoints, and their rows that are deleted together. */
 // oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
 /// <reference path="../../../core/text-files.d.ts" />
-import { readQueries } from "../../sql/sql-files.ts";
+import { readQueries } from "../../../runs/sql/sql-files.ts";
 import type { Rows } from "../free-space.ts";
 import queries from "./queries.sql" with { type: "text" };
 import type { SqliteMigration } from "../migrations.ts";

@@ -5,10 +5,10 @@ import { IS_THERE, type ItemPosition } from "../../memories/items.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import { fuse } from "../../memories/passages.ts";
 import { characterPairs, parseQuery, searchedText, textToIndex } from "../../memories/text-query.ts";
-import { type Engine, all, change, first } from "../../sql/steps.ts";
+import { type Engine, all, change, first } from "../../../runs/sql/steps.ts";
 import type { Database } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
-import { type Migration, readMigrations } from "../../sql/sql-files.ts";
+import { type Migration, readMigrations } from "../../../runs/sql/sql-files.ts";
 import tables from "./tables.sql" with { type: "text" };
 
 /** The tables of memories in `database`, which `STORE_MIGRATIONS` have migrated. */

@@ -6,7 +6,7 @@ import { AFTER, IN_ORDER, type ItemPosition, rangeStretch } from "../../memories
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import { vectorBytes, product, unitVector } from "../../memories/passages.ts";
 import { valuesAt } from "../../memories/text-query.ts";
-import { type Steps, all, change } from "../../sql/steps.ts";
+import { type Steps, all, change } from "../../../runs/sql/steps.ts";
 
 /** LangGraph's `IndexConfig`, or with a function for its model. */
 export type VectorIndexConfig = Pick<IndexConfig, "dims" | "fields"> &

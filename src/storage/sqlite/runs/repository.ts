@@ -1,5 +1,5 @@
 import { isLocked } from "../../../core/errors.ts";
-import { type RunRepository, storedRuns } from "../../sql/repository.ts";
+import { type RunRepository, storedRuns } from "../../../runs/sql/repository.ts";
 import { type Database, pragmaNumber, usedBytes } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
 import { textIndex } from "./text-index.ts";
@@ -8,9 +8,9 @@ import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { KEPT_FOR_SIZE_MS } from "../../../runs/retention.ts";
 import type { Checkpoints } from "../../../runs/thread-ports.ts";
-import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../../sql/housekeeping.ts";
-import { DISOWN, IS_FORGETTABLE } from "../../sql/runs.ts";
-import type { Engine, Steps } from "../../sql/steps.ts";
+import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../../../runs/sql/housekeeping.ts";
+import { DISOWN, IS_FORGETTABLE } from "../../../runs/sql/runs.ts";
+import type { Engine, Steps } from "../../../runs/sql/steps.ts";
 import { flushLog, quickly } from "../commit.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 

@@ -1,7 +1,7 @@
 /** The index of three letters each in which SQLite finds the texts of ended runs. */
-import type { RunIndex, SearchedText } from "../../sql/search.ts";
-import { LEFT_OUT_OF_TEXTS } from "../../sql/schema.ts";
-import { type Statement, type Steps, first } from "../../sql/steps.ts";
+import type { RunIndex, SearchedText } from "../../../runs/sql/search.ts";
+import { LEFT_OUT_OF_TEXTS } from "../../../runs/sql/schema.ts";
+import { type Statement, type Steps, first } from "../../../runs/sql/steps.ts";
 
 /** Groups of letters that are looked up for one text; the others are seen when the text is read. */
 const MAX_GROUPS = 12;

@@ -1,8 +1,8 @@
 /** Messages to runs at work: of people, and reports of the runs that they started. */
 import type { AgentPath, InboxMessage } from "../../agent/agent.ts";
 import { type Json, fromJson } from "../../core/json.ts";
-import type { RunInbox } from "../../runs/ports.ts";
-import type { Principal } from "../../runs/run.ts";
+import type { RunInbox } from "../ports.ts";
+import type { Principal } from "../run.ts";
 import { type Engine, type Steps, all, exists, first, insert } from "./steps.ts";
 
 interface MessageRow extends InboxMessage {

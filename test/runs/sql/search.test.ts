@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RunFilter } from "../../../src/runs/run.ts";
-import type { RunRepository } from "../../../src/storage/sql/repository.ts";
-import { storedRuns } from "../../../src/storage/sql/repository.ts";
-import { RUN_MIGRATIONS } from "../../../src/storage/sql/schema.ts";
+import type { RunRepository } from "../../../src/runs/sql/repository.ts";
+import { storedRuns } from "../../../src/runs/sql/repository.ts";
+import { RUN_MIGRATIONS } from "../../../src/runs/sql/schema.ts";
 import { type Database, openDatabase } from "../../../src/storage/sqlite/database.ts";
 import { sqliteEngine } from "../../../src/storage/sqlite/engine.ts";
 import { migrate } from "../../../src/storage/sqlite/migrations.ts";

@@ -1,7 +1,7 @@
 /** Links with which others look at a run. */
-import type { Access, SharedRun } from "../../runs/shares.ts";
+import type { Access, SharedRun } from "../shares.ts";
 import { defined } from "../../core/unknown.ts";
-import type { Principal } from "../../runs/run.ts";
+import type { Principal } from "../run.ts";
 import { type Columns, readFields, columnValues } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
 import type { Engine, Steps } from "./steps.ts";

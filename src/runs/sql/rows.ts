@@ -1,7 +1,7 @@
 /** Rows of the run tables, and the objects that are read from them. */
 import type { AgentPath } from "../../agent/agent.ts";
-import type { RunLimits } from "../../runs/choices.ts";
-import { type RunEvent, isEvent } from "../../runs/events.ts";
+import type { RunLimits } from "../choices.ts";
+import { type RunEvent, isEvent } from "../events.ts";
 import type {
   Approval,
   FailureDetails,
@@ -11,7 +11,7 @@ import type {
   RunRequest,
   RunStatus,
   RunSummary,
-} from "../../runs/run.ts";
+} from "../run.ts";
 import type {
   Answer,
   CallPreview,

@@ -1,7 +1,7 @@
 /** Deletes finished runs with all their rows, over any engine. */
 import { ownTurn } from "../../core/concurrency.ts";
-import type { PruneContext, PruneReport } from "../../runs/retention.ts";
-import type { Checkpoints } from "../../runs/thread-ports.ts";
+import type { PruneContext, PruneReport } from "../retention.ts";
+import type { Checkpoints } from "../thread-ports.ts";
 import { IS_FORGETTABLE } from "./runs.ts";
 import { TABLES_OF_RUN } from "./schema.ts";
 import { type Engine, type Steps, all, change, insert } from "./steps.ts";

@@ -4,13 +4,13 @@ import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
 import * as requests from "./requests.ts";
 import { defined } from "../../core/unknown.ts";
-import { entryOf } from "../../runs/events.ts";
+import { entryOf } from "../events.ts";
 import { makeRunnable } from "./leases.ts";
 import { type RunRow, toRun } from "./rows.ts";
 import { type Steps, change } from "./steps.ts";
 import { createHash } from "node:crypto";
 import { cutMiddle, oneLine, quotedIn } from "../../core/text.ts";
-import { type Run, STATUS_WORDS, endedEarly, isCut } from "../../runs/run.ts";
+import { type Run, STATUS_WORDS, endedEarly, isCut } from "../run.ts";
 
 /** Reports the end of a child to its parent, which may continue. Belongs into the transaction that ends the child. */
 export function* reportEnd(row: RunRow, now: number): Steps<void> {

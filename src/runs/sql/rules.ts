@@ -2,7 +2,7 @@
 import { type ApprovalRule, type RuledRequest, reachesOut } from "../../rules/call.ts";
 import { ruleOffers } from "../../rules/offers.ts";
 import { allowingRules } from "../../rules/rule.ts";
-import { type Approval, BY_RULE, sameAs } from "../../runs/run.ts";
+import { type Approval, BY_RULE, sameAs } from "../run.ts";
 import type { Decision } from "../../tools/request.ts";
 import { toJson } from "../../core/json.ts";
 import { type RowOf, readFields } from "./columns.ts";

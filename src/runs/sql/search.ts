@@ -3,7 +3,7 @@
  * is done in windows, and the event loop turns between them.
  */
 import { ownTurn } from "../../core/concurrency.ts";
-import type { Principal, RunFilter, RunSummary } from "../../runs/run.ts";
+import type { Principal, RunFilter, RunSummary } from "../run.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
 import { ownedRuns } from "./runs.ts";
 import { type Engine, type Statement, type Steps, all, first } from "./steps.ts";

@@ -1,7 +1,7 @@
 /** The outbox of news over any engine, one transaction for each method. */
-import type { JournalEntry } from "../../runs/events.ts";
-import type { NewsRule, NewsType, Outgoing, Settled, WaitingNews } from "../../runs/news.ts";
-import { targetOf } from "../../runs/news.ts";
+import type { JournalEntry } from "../events.ts";
+import type { NewsRule, NewsType, Outgoing, Settled, WaitingNews } from "../news.ts";
+import { targetOf } from "../news.ts";
 import { readFields } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
@@ -62,43 +62,6 @@ export function* append(
 
 const DUE = "dead_at IS NULL AND target = @target AND environment = @environment AND due_at <= @now";
 
-/** Claims the message that is due first, until `until`. Returns undefined if none is due. */
-function* claim(
-  place: { target: string; environment: string },
-  now: number,
-  until: number,
-): Steps<Outgoing | undefined> {
-  const row = yield* first<NewsRow>(
-    `UPDATE news_deliveries SET attempts = attempts + 1, due_at = @until
-     WHERE number = (SELECT number FROM news_deliveries WHERE ${DUE}
-       ORDER BY due_at, number LIMIT 1 FOR UPDATE SKIP LOCKED)
-     RETURNING *`,
-    { ...place, now, until },
-  );
-  if (row === undefined) return undefined;
-  const event = yield* first<NamedEventRow>(
-    `SELECT ${NAMED_EVENT} FROM run_events AS e JOIN runs AS r ON r.id = e.run_id
-     WHERE e.run_id = @run_id AND e.seq = @seq`,
-    { run_id: row.run_id, seq: row.seq },
-  );
-  if (event === undefined) throw new Error(`News ${row.number} has no event.`);
-  const { number, target, attempts, run_id, seq, type } = row;
-  const since =
-    "SELECT count(*) AS count FROM run_events WHERE run_id = @run_id AND kind = @kind AND seq >= @seq";
-  const questions = type === "question.asked" ? yield* count(since, { run_id, seq, kind: event.kind }) : 1;
-  return { number, target, attempts, news: { ...toNews(event, type), ...(questions > 1 && { questions }) } };
-}
-
-/** Does nothing if another server has claimed the message since. */
-function* settleDelivery(
-  { number, attempts, target }: Pick<Outgoing, "number" | "attempts" | "target">,
-  { kind, ...facts }: Settled,
-): Steps<void> {
-  const isOwn = "number = @number AND attempts = @attempts AND dead_at IS NULL";
-  yield* change(`${SETTLED[kind]} WHERE ${isOwn}`, { number, attempts, ...facts });
-  if (kind === "dead") yield* dropOldestDead(target);
-}
-
 const SETTLED: Readonly<Record<Settled["kind"], string>> = {
   delivered: "DELETE FROM news_deliveries",
   again: "UPDATE news_deliveries SET due_at = @dueAt, problem = @problem",
@@ -115,25 +78,68 @@ const dropOldestDead = (target: string) =>
     { target },
   );
 
-/** `dueAt`: times of the next attempts. A message with more failed attempts is abandoned. */
-function* postpone({
-  dueAt,
-  ...values
-}: {
-  target: string;
-  environment: string;
-  now: number;
-  dueAt: readonly number[];
-  problem: string;
-}): Steps<void> {
-  const counted = "UPDATE news_deliveries SET attempts = attempts + 1, problem = @problem";
-  for (const [attempts, due] of dueAt.entries()) {
-    const sql = `${counted}, due_at = @due WHERE ${DUE} AND attempts = @attempts`;
-    yield* change(sql, { ...values, due, attempts });
-  }
-  yield* change(`${counted}, dead_at = @now WHERE ${DUE}`, values);
-  yield* dropOldestDead(values.target);
-}
+/** Steps of whoever delivers messages. */
+const DELIVERY = {
+  /** Claims the message that is due first, until `until`. Returns undefined if none is due. */
+  *claim(
+    place: { target: string; environment: string },
+    now: number,
+    until: number,
+  ): Steps<Outgoing | undefined> {
+    const row = yield* first<NewsRow>(
+      `UPDATE news_deliveries SET attempts = attempts + 1, due_at = @until
+       WHERE number = (SELECT number FROM news_deliveries WHERE ${DUE}
+         ORDER BY due_at, number LIMIT 1 FOR UPDATE SKIP LOCKED)
+       RETURNING *`,
+      { ...place, now, until },
+    );
+    if (row === undefined) return undefined;
+    const event = yield* first<NamedEventRow>(
+      `SELECT ${NAMED_EVENT} FROM run_events AS e JOIN runs AS r ON r.id = e.run_id
+       WHERE e.run_id = @run_id AND e.seq = @seq`,
+      { run_id: row.run_id, seq: row.seq },
+    );
+    if (event === undefined) throw new Error(`News ${row.number} has no event.`);
+    const { number, target, attempts, run_id, seq, type } = row;
+    const since =
+      "SELECT count(*) AS count FROM run_events WHERE run_id = @run_id AND kind = @kind AND seq >= @seq";
+    const questions = type === "question.asked" ? yield* count(since, { run_id, seq, kind: event.kind }) : 1;
+    return {
+      number,
+      target,
+      attempts,
+      news: { ...toNews(event, type), ...(questions > 1 && { questions }) },
+    };
+  },
+  /** Does nothing if another server has claimed the message since. */
+  *settle(
+    { number, attempts, target }: Pick<Outgoing, "number" | "attempts" | "target">,
+    { kind, ...facts }: Settled,
+  ): Steps<void> {
+    const isOwn = "number = @number AND attempts = @attempts AND dead_at IS NULL";
+    yield* change(`${SETTLED[kind]} WHERE ${isOwn}`, { number, attempts, ...facts });
+    if (kind === "dead") yield* dropOldestDead(target);
+  },
+  /** `dueAt`: times of the next attempts. A message with more failed attempts is abandoned. */
+  *postpone({
+    dueAt,
+    ...values
+  }: {
+    target: string;
+    environment: string;
+    now: number;
+    dueAt: readonly number[];
+    problem: string;
+  }): Steps<void> {
+    const counted = "UPDATE news_deliveries SET attempts = attempts + 1, problem = @problem";
+    for (const [attempts, due] of dueAt.entries()) {
+      const sql = `${counted}, due_at = @due WHERE ${DUE} AND attempts = @attempts`;
+      yield* change(sql, { ...values, due, attempts });
+    }
+    yield* change(`${counted}, dead_at = @now WHERE ${DUE}`, values);
+    yield* dropOldestDead(values.target);
+  },
+};
 
 /** Changes each of the numbered messages, or all undeliverable ones; returns their number. */
 function* ofThese(sql: string, numbers: readonly number[] | undefined, now: number): Steps<number> {
@@ -205,6 +211,6 @@ export function storedNews(engine: Engine) {
       drop: (numbers: readonly number[] | undefined) => ofThese("DELETE FROM news_deliveries", numbers, 0),
       deleteExpired: removeExpired,
     }),
-    ...ofServer(engine, "note", { claim, settle: settleDelivery, postpone }),
+    ...ofServer(engine, "note", DELIVERY),
   };
 }

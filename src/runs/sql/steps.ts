@@ -1,5 +1,5 @@
 /** Changes of runs, and looks at them, as SQL statements that whichever engine stores the runs carries out. */
-import type { Principal } from "../../runs/run.ts";
+import type { Principal } from "../run.ts";
 
 export type Value = string | number | Uint8Array | null;
 

@@ -2,19 +2,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { SamplingReply } from "../../agent/agent.ts";
-import type { AnsweredRequest, Claim, ClaimRequest, Lease, NewRun, Page } from "../../runs/ports.ts";
-import type {
-  JournalPage,
-  RecentEvents,
-  RunListener,
-  RunStatistics,
-  SignedAnswer,
-} from "../../runs/ports.ts";
-import type { StartRequest, WorkOptions } from "../../runs/ports.ts";
-import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
-import type { PruneContext, PrunePlan, PruneReport, Retention } from "../../runs/retention.ts";
-import type { Checkpoints } from "../../runs/thread-ports.ts";
-import type { Principal, Run, RunFilter, RunStatus, RunSummary } from "../../runs/run.ts";
+import type { AnsweredRequest, Claim, ClaimRequest, Lease, NewRun, Page } from "../ports.ts";
+import type { JournalPage, RecentEvents, RunListener, RunStatistics, SignedAnswer } from "../ports.ts";
+import type { StartRequest, WorkOptions } from "../ports.ts";
+import { KEPT_FOR_SIZE_MS } from "../retention.ts";
+import type { PruneContext, PrunePlan, PruneReport, Retention } from "../retention.ts";
+import type { Checkpoints } from "../thread-ports.ts";
+import type { Principal, Run, RunFilter, RunStatus, RunSummary } from "../run.ts";
 import * as answers from "./answers.ts";
 import * as grants from "./grants.ts";
 import { listChildren } from "./children.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { inPostgres, inSqlite } from "../../../src/storage/sql/dialects.ts";
+import { inPostgres, inSqlite } from "../../../src/runs/sql/dialects.ts";
 
 it.each([
   ["a = @one AND b = @two AND c = @one", "a = ? AND b = ? AND c = ?", ["one", "two", "one"]],

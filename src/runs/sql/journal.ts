@@ -2,8 +2,8 @@
 import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
-import type { JournalEntry, RunEvent } from "../../runs/events.ts";
-import { type Lease, LeaseLostError, type RecentEvents } from "../../runs/ports.ts";
+import type { JournalEntry, RunEvent } from "../events.ts";
+import { type Lease, LeaseLostError, type RecentEvents } from "../ports.ts";
 import { columnValues } from "./columns.ts";
 import * as leases from "./leases.ts";
 import { type EventRow, NANOS, toEvent } from "./rows.ts";

@@ -11,12 +11,12 @@ import type {
 import { type Clock, shortTime } from "../../core/clock.ts";
 import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
-import { answeredEntry, callRequests, questionRequest, requestedEntry } from "../../runs/asked-events.ts";
-import { type JournalEntry, answerExcerpt } from "../../runs/events.ts";
-import type { NewsRule } from "../../runs/news.ts";
-import type { Delivered, Lease, RunInbox, RunListener, RunResult, WorkOptions } from "../../runs/ports.ts";
-import type { FailureDetails, RunRequest } from "../../runs/run.ts";
-import { DEADLINE, breakOff, isCut, isWithin } from "../../runs/run.ts";
+import { answeredEntry, callRequests, questionRequest, requestedEntry } from "../asked-events.ts";
+import { type JournalEntry, answerExcerpt } from "../events.ts";
+import type { NewsRule } from "../news.ts";
+import type { Delivered, Lease, RunInbox, RunListener, RunResult, WorkOptions } from "../ports.ts";
+import type { FailureDetails, RunRequest } from "../run.ts";
+import { DEADLINE, breakOff, isCut, isWithin } from "../run.ts";
 import type { Answer, AskedContent } from "../../tools/request.ts";
 import { cancelChildren, hasOpenChildren, storedChildren } from "./children.ts";
 import { storedEffects } from "./effects.ts";

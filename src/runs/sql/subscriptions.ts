@@ -1,10 +1,10 @@
 /** Clients that are sent events, and events that clients ask for, over any engine. */
-import type { RunEvent } from "../../runs/events.ts";
-import type { EventType, News, NewsType, OccurrenceQuery, Subscription } from "../../runs/news.ts";
-import { NEWS_TYPES, targetOf } from "../../runs/news.ts";
+import type { RunEvent } from "../events.ts";
+import type { EventType, News, NewsType, OccurrenceQuery, Subscription } from "../news.ts";
+import { NEWS_TYPES, targetOf } from "../news.ts";
 import { defined } from "../../core/unknown.ts";
 import { toJson } from "../../core/json.ts";
-import { type Principal, isLimit } from "../../runs/run.ts";
+import { type Principal, isLimit } from "../run.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";

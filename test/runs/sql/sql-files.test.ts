@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { expect, it } from "vitest";
-import { readQueries } from "../../../src/storage/sql/sql-files.ts";
+import { readQueries } from "../../../src/runs/sql/sql-files.ts";
 
 const QUERIES = `-- A file of queries.
 

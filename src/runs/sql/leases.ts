@@ -1,6 +1,6 @@
 /** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
-import { type ClaimRequest, type Lease, type SeenLease, LeaseLostError } from "../../runs/ports.ts";
-import type { FailureDetails, OpenStatus, Place, Principal, RunStatus } from "../../runs/run.ts";
+import { type ClaimRequest, type Lease, type SeenLease, LeaseLostError } from "../ports.ts";
+import type { FailureDetails, OpenStatus, Place, Principal, RunStatus } from "../run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 import { all, change, count, first, lockPrincipal, send } from "./steps.ts";

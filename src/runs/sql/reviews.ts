@@ -1,9 +1,9 @@
 /** Reviews of runs that propose their changes. */
-import { reviewedData } from "../../runs/review-events.ts";
-import type { ReviewOutcome, ReviewRecord } from "../../runs/proposals.ts";
+import { reviewedData } from "../review-events.ts";
+import type { ReviewOutcome, ReviewRecord } from "../proposals.ts";
 import { fromJson, toJson } from "../../core/json.ts";
-import type { Principal } from "../../runs/run.ts";
-import { messageEntry } from "../../runs/events.ts";
+import type { Principal } from "../run.ts";
+import { messageEntry } from "../events.ts";
 import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
 import * as messages from "./messages.ts";
@@ -71,7 +71,7 @@ function* noteApplied(runId: string, { applied, partly, branch }: ReviewRecord):
 
 const ASKED = "SELECT id FROM questions WHERE run_id = @run AND id = @id";
 
-/** Stores the number of unapplied files of a finished run, and what was applied. `null`: not counted yet. */
+/** Stores the number of unapplied files of a finished run, and the applied changes. `null`: not counted yet. */
 export function* noteAfterEnd(
   principal: Principal,
   runId: string,

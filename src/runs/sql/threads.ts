@@ -1,5 +1,5 @@
 /** The threads of runs. */
-import type { Principal } from "../../runs/run.ts";
+import type { Principal } from "../run.ts";
 import { type Steps, change, insert } from "./steps.ts";
 
 /** Notes a thread that is being copied before its checkpoints are stored, until it is in use or dropped. */

@@ -1,5 +1,5 @@
 /** Calls that people approved for the rest of a run. */
-import type { Approval, Grant, Principal } from "../../runs/run.ts";
+import type { Approval, Grant, Principal } from "../run.ts";
 import { type RowOf, readFields } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
 import { type Steps, all, change, first, insert } from "./steps.ts";

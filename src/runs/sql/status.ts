@@ -1,7 +1,7 @@
 /** The only writer of `runs.status`: takes legal transitions alone, and each only from the status it starts at. */
 import type { EarlierEnd } from "../../agent/agent.ts";
-import type { RunResult } from "../../runs/ports.ts";
-import { type FailureDetails, type OpenStatus, type Transition, isFinal } from "../../runs/run.ts";
+import type { RunResult } from "../ports.ts";
+import { type FailureDetails, type OpenStatus, type Transition, isFinal } from "../run.ts";
 import { revokeGrants } from "./grants.ts";
 import { reportEnd } from "./child-reports.ts";
 import { columnValues } from "./columns.ts";

@@ -1,17 +1,9 @@
 /** Schedules over any engine, one transaction for each method. */
 import { defined } from "../../core/unknown.ts";
 import { canonicalJson, toJson } from "../../core/json.ts";
-import type { Created, NewRun } from "../../runs/ports.ts";
-import type { Principal, Run, RunSummary } from "../../runs/run.ts";
-import type {
-  Advanced,
-  Occurrences,
-  Schedule,
-  ScheduleView,
-  Skip,
-  SkipReason,
-  Step,
-} from "../../runs/schedule.ts";
+import type { Created, NewRun } from "../ports.ts";
+import type { Principal, Run, RunSummary } from "../run.ts";
+import type { Advanced, Occurrences, Schedule, ScheduleView, Skip, SkipReason, Step } from "../schedule.ts";
 import { type RowOf, columnValues, readFields } from "./columns.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
 import { OWN, create, runWhere } from "./runs.ts";
@@ -186,11 +178,6 @@ const scheduledRequest = ({ task, model, limits, goal, changes }: Schedule) => (
   ...defined({ model, limits, goal, changes }),
 });
 
-function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
-  const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
-  return (yield* change(sql, { id, principal, now })) > 0;
-}
-
 /** Lets it continue at `dueAt`. False: it was changed since it was read. */
 function* resume(schedule: Schedule, dueAt: number, skipped: Skip | undefined): Steps<boolean> {
   const found = yield* findToChange(schedule);
@@ -230,7 +217,11 @@ export function storedSchedules(
   return {
     ...ofPrincipal(engine, "read", { find: findSchedule }),
     ...ofPrincipal(engine, "write", {
-      pause,
+      /** False: no such schedule. */
+      *pause(principal: Principal, id: string, now: number): Steps<boolean> {
+        const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
+        return (yield* change(sql, { id, principal, now })) > 0;
+      },
       /** Removes it with its skips; its runs stay. False: no such schedule. */
       *remove(principal: Principal, id: string): Steps<boolean> {
         if ((yield* findToChange({ principal, id })) === undefined) return false;

@@ -1,7 +1,7 @@
 /** Model calls that clients answer. One is open without a reply if the last worker of the run asked for it. */
 import type { SamplingReply, SamplingRequest } from "../../agent/agent.ts";
 import { type Json, fromJson, toJson } from "../../core/json.ts";
-import type { ModelCall, OpenModelCall, Principal } from "../../runs/run.ts";
+import type { ModelCall, OpenModelCall, Principal } from "../run.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
 

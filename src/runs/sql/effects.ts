@@ -3,7 +3,7 @@ import type { CallIdentity, EffectLog, StoredOutcome } from "../../agent/agent.t
 import { byIdentity } from "../../core/by-identity.ts";
 import type { Clock } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
-import type { Lease } from "../../runs/ports.ts";
+import type { Lease } from "../ports.ts";
 import * as leases from "./leases.ts";
 import { type Engine, type Steps, first, insertStatement, send } from "./steps.ts";
 

@@ -1,8 +1,8 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
-import { answeredEntry } from "../../runs/asked-events.ts";
+import { answeredEntry } from "../asked-events.ts";
 import type { SamplingReply } from "../../agent/agent.ts";
-import type { AnsweredRequest, SignedAnswer, UsedAnswer } from "../../runs/ports.ts";
-import { type Principal, type Run, type RunRequest, DEADLINE, isFinal } from "../../runs/run.ts";
+import type { AnsweredRequest, SignedAnswer, UsedAnswer } from "../ports.ts";
+import { type Principal, type Run, type RunRequest, DEADLINE, isFinal } from "../run.ts";
 import type { Decision, PersonAnswer } from "../../tools/request.ts";
 import * as grants from "./grants.ts";
 import * as journal from "./journal.ts";
