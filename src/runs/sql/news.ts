@@ -1,8 +1,8 @@
 /** The outbox of news over any engine, one transaction for each method. */
 import type { JournalEntry } from "../events.ts";
-import type { NewsRule, NewsType, Outgoing, Settled, WaitingNews } from "../news.ts";
+import type { NewsRule, Outgoing, Settled, WaitingNews } from "../news.ts";
 import { targetOf } from "../news.ts";
-import { readFields } from "./columns.ts";
+import { type RowOf, readFields } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
 import type { Engine, Steps } from "./steps.ts";
@@ -10,19 +10,12 @@ import { all, change, count, first, insert, ofPrincipal, ofServer } from "./step
 import * as subscriptions from "./subscriptions.ts";
 import { NAMED_EVENT, type NamedEventRow, newsOf, toNews } from "./subscriptions.ts";
 
-interface NewsRow {
-  number: number;
-  run_id: string;
+type NewsRow = RowOf<Omit<WaitingNews, "name" | "dueAt">> & {
   seq: number;
-  type: NewsType;
-  target: string;
   environment: string;
-  created_at: number;
   due_at: number;
-  attempts: number;
-  problem: string | null;
   dead_at: number | null;
-}
+};
 
 const toWaiting = (row: NewsRow & Pick<RunRow, "name" | "task">): WaitingNews => ({
   ...readFields(row, "number, target, type, run_id, created_at, attempts, problem"),

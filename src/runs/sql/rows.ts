@@ -1,88 +1,31 @@
 /** Rows of the run tables, and the objects that are read from them. */
-import type { AgentPath } from "../../agent/agent.ts";
-import type { RunLimits } from "../choices.ts";
+import type { AgentPath, TokenUsage } from "../../agent/agent.ts";
 import { type RunEvent, isEvent } from "../events.ts";
-import type {
-  Approval,
-  FailureDetails,
-  OpenQuestion,
-  Run,
-  RunHead,
-  RunRequest,
-  RunStatus,
-  RunSummary,
-} from "../run.ts";
-import type {
-  Answer,
-  CallPreview,
-  Decision,
-  DecisionType,
-  Question,
-  RequestContent,
-  SameCalls,
-} from "../../tools/request.ts";
-import type { RuledRequest } from "../../rules/call.ts";
-import type { Todo } from "../../tools/tool.ts";
+import type { Approval, FailureDetails, OpenQuestion, Run, RunHead, RunRequest, RunSummary } from "../run.ts";
+import type { Answer, Decision, Question, RequestContent } from "../../tools/request.ts";
 import { defined } from "../../core/unknown.ts";
 import { type Json, fromJson } from "../../core/json.ts";
-import { type Columns, readFields } from "./columns.ts";
+import { type Columns, type RowOf, readFields } from "./columns.ts";
 
 /** Condition for rows with a `run_id`. */
 export const IS_OF_PRINCIPAL =
   "EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id AND principal = @principal)";
 
+/** Fields of a run that are columns of its row. */
+type RunFields = TokenUsage &
+  Omit<Run, "schedule" | "waitsForChildren" | "leasedUntil" | "parent" | "usage" | "failure">;
+
 /** A row of `runs`. Columns with a fixed vocabulary are written by this folder alone. */
-export interface RunRow {
-  number: number;
-  id: string;
-  thread_id: string;
-  principal: string;
-  environment: string;
-  task: string;
-  name: string | null;
-  model: string | null;
-  limits: Json<RunLimits> | null;
-  goal: Json<string[]> | null;
-  changes: "propose" | null;
-  unapplied: number | null;
-  applied: Json<Record<string, "whole" | "part">> | null;
-  status: RunStatus;
-  created_at: number;
-  updated_at: number;
-  ended_at: number | null;
-  todos: Json<Todo[]>;
-  input_tokens: number;
-  output_tokens: number;
-  cached_input_tokens: number;
-  answer: string | null;
-  structured: Json<unknown> | null;
-  stop_reason: string | null;
-  failure_reason: FailureDetails["reason"] | null;
-  failure_message: string | null;
-  cancel_reason: string | null;
-  last_seq: number;
-  input_handed_over: 0 | 1;
-  runnable: 0 | 1;
-  in_flight: 0 | 1 | 2;
-  lease_owner: string | null;
-  lease_epoch: number;
-  lease_expires_at: number | null;
-  heartbeat_at: number | null;
-  crashes: number;
-  claimed_at: number | null;
-  forked_from: string | null;
-  cost_nanos: number;
-  unpriced_calls: number;
-  subagents_started: number;
-  subagents_completed: number;
-  subagents_failed: number;
-  subagents_cancelled: number;
-  schedule_id: string | null;
-  schedule_name: string | null;
-  occurrence: number | null;
-  parent_id: string | null;
-  agent: Json<AgentPath> | null;
-}
+export type RunRow = RowOf<RunFields> &
+  Record<"number" | "lease_epoch" | "crashes" | "cost_nanos" | "unpriced_calls", number> &
+  Record<`subagents_${"started" | "completed" | "failed" | "cancelled"}`, number> &
+  Record<"occurrence" | "lease_expires_at" | "heartbeat_at" | "claimed_at", number | null> &
+  Record<"parent_id" | "lease_owner" | "schedule_id" | "schedule_name" | "failure_message", string | null> &
+  Record<"input_handed_over" | "runnable", 0 | 1> & {
+    in_flight: 0 | 1 | 2;
+    failure_reason: FailureDetails["reason"] | null;
+    agent: Json<AgentPath> | null;
+  };
 
 /** The run in whose journal a run writes, and to which its questions belong. */
 export const rootOf = ({ id, parent_id }: Pick<RunRow, "id" | "parent_id">): string => parent_id ?? id;
@@ -106,39 +49,18 @@ export const askerOf = (row: Pick<RunRow, "id" | "parent_id">): Asker => ({
 /** One US dollar in the unit of the column `cost_nanos`. */
 export const NANOS = 1_000_000_000;
 
-export interface EventRow {
-  run_id: string;
-  seq: number;
-  time: number;
-  agent: Json<AgentPath>;
-  kind: RunEvent["kind"];
+export type EventRow = RowOf<Pick<RunEvent, "runId" | "seq" | "time" | "agent" | "kind">> & {
   data: Json<RunEvent["data"]>;
-}
+};
 
-export interface RequestRow {
-  run_id: string;
-  id: string;
+export type RequestRow = RowOf<Omit<Approval, "kind" | "index" | "callId" | "answer">> & {
   kind: RequestContent["kind"];
-  interrupt_id: string;
   position: number;
-  agent: Json<AgentPath>;
-  tool: string;
-  args: Json<Record<string, unknown>>;
-  preview: Json<CallPreview>;
-  allowed_decisions: Json<DecisionType[]>;
-  same: Json<SameCalls> | null;
-  ruled: Json<RuledRequest> | null;
   /** Content of a request that is not an approval; null for one that is. */
   body: Json<Question> | null;
-  status: Approval["status"];
-  requested_at: number;
-  expires_at: number | null;
-  decided_at: number | null;
-  decided_by: string | null;
   decision: Json<Answer | Decision> | null;
   delivered: 0 | 1;
-  asked_by: string | null;
-}
+};
 
 /** Columns that are fields of a run, and those that it is also made of where its answer does not matter. */
 const HEAD = "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, name";
