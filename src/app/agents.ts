@@ -17,7 +17,6 @@ import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
 import { type Principal, type Run, isFinal } from "../runs/run.ts";
-import type { OtherServers } from "../runs/other-servers.ts";
 import type { MemorySearch } from "../runs/service.ts";
 import type { AgentStorage, Storage } from "../storage/storage.ts";
 import { searchMemoriesTool } from "../tools/search-memories.ts";
@@ -70,25 +69,10 @@ function openMemories(
   };
 }
 
-/** Agents of a process, with their shared parts. */
-export interface Agents {
-  /** `ended` resolves at the end of the run, which also ends the programs that its commands started. */
-  agentFor(run: Run & Owner, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
-  /** The graph of an agent as text of Mermaid. */
-  drawing(principal: Principal): Promise<string>;
-  /** Those of a principal's threads, or of all. */
-  checkpoints(principal?: Principal): Checkpoints;
-  tree: FileTree;
-  memories: ReturnType<typeof openMemories>;
-  otherServers: OtherServers;
-  close(): Promise<void>;
-}
+export type Agents = Awaited<ReturnType<typeof openAgents>>;
 
-export async function openAgents(
-  settings: RunSettings,
-  storage: Storage,
-  choice: ModelChoice,
-): Promise<Agents> {
+/** Opens the agents of a process, with their shared parts. */
+export async function openAgents(settings: RunSettings, storage: Storage, choice: ModelChoice) {
   const { config, env, logger } = settings;
   const executors = RunExecutors.for(config);
   await executors.warnOfHost(logger);
@@ -133,12 +117,16 @@ export async function openAgents(
     });
   };
   return {
-    agentFor: async (run, lender, ended) => {
+    /** `ended` resolves at the end of the run, which also ends the programs that its commands started. */
+    agentFor: async (run: Run & Owner, lender: ModelLender, ended: () => Promise<void>): Promise<Agent> => {
       const parts = isFinal(run.status) ? {} : { tools: mcp, executor: await executors.of(run, ended) };
       return agentOf(run, lender, parts);
     },
-    drawing: async (principal) => (await agentOf({ principal }, NO_LENDER)).drawing(),
-    checkpoints: (principal) => (principal === undefined ? stored : storedBy(principal)).checkpointer,
+    /** The graph of an agent as text of Mermaid. */
+    drawing: async (principal: Principal) => (await agentOf({ principal }, NO_LENDER)).drawing(),
+    /** Those of a principal's threads, or of all. */
+    checkpoints: (principal?: Principal): Checkpoints =>
+      (principal === undefined ? stored : storedBy(principal)).checkpointer,
     tree,
     memories,
     otherServers: new ServersForPeople(mcp, config, env),

@@ -9,7 +9,7 @@ import { linkGuard } from "../core/real-path.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";
 import type { Run } from "../runs/run.ts";
 import type { Holds } from "../runs/shares.ts";
-import type { SharedState, StreamStore } from "../runs/server-ports.ts";
+import type { StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import type { ServerDeps } from "../server/contracts/deps.ts";
 import { createPageLinks, lazyRuns, loginPageLinks, pagesAt } from "../server/contracts/deps.ts";
@@ -36,20 +36,10 @@ export interface ServerSettings {
   holds?: Holds | undefined;
 }
 
-export interface ServerParts {
-  deps: ServerDeps;
-  /** The runs of all principals, for whoever operates the server. */
-  operator(): Promise<RunOperator>;
-  /** Opens the message store of 2025-era sessions. */
-  openStreams(): Promise<StreamStore>;
-  /** Opens the state shared by several servers of one group of clients. Absent: there are no other servers. */
-  openShared?: () => Promise<SharedState>;
-  /** Parks the runs at work and releases all resources. */
-  close(): Promise<void>;
-}
+export type ServerParts = ReturnType<typeof serverParts>;
 
 /** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
-export function serverParts(settings: ServerSettings): ServerParts {
+export function serverParts(settings: ServerSettings) {
   const { config, env, version, logger, works = true, page, holds } = settings;
   const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);
   // A terminal shows only the runs of people who need no token.
@@ -96,13 +86,17 @@ export function serverParts(settings: ServerSettings): ServerParts {
   };
   return {
     deps,
-    operator: runs,
+    /** The runs of all principals, for whoever operates the server. */
+    operator: (): Promise<RunOperator> => runs(),
+    /** Opens the state shared by several servers of one group of clients. Absent: there are no other servers. */
     ...(storage === undefined ? {} : { openShared: storage }),
-    openStreams: async () => {
+    /** Opens the message store of 2025-era sessions. */
+    openStreams: async (): Promise<StreamStore> => {
       if (storage !== undefined) return (await storage()).openStreams();
       const { openStreams } = await import("../storage/sqlite/streams.ts");
       return openStreams(join(config.dataDir, "streams.db"));
     },
+    /** Parks the runs at work and releases all resources. */
     close: async () => {
       await links.close();
       await changes.close();

@@ -10,7 +10,7 @@ import type { WorkerOfRun } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { logEnd } from "./audit.ts";
-import type { RunRepository } from "./sql/repository.ts";
+import type { RunServiceOptions } from "./service.ts";
 import { type Lease, LeaseLostError, type SeenLease, fenceOf } from "./ports.ts";
 import type { Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";
@@ -20,15 +20,12 @@ export function warnUnlessLocked(log: Logger, event: string, facts: { error: unk
   log[isLocked(facts.error) ? "debug" : "warn"](event, facts);
 }
 
-export interface WorkerOptions extends Omit<ExecutionContext, "underLease"> {
-  runs: RunRepository;
-  environment: string;
-  concurrentRuns: number;
+export interface WorkerOptions
+  extends
+    Omit<ExecutionContext, "underLease">,
+    Required<Pick<RunServiceOptions, "runs" | "environment" | "concurrentRuns" | "crashLimit" | "mayClaim">> {
   /** Lease lifetime without a heartbeat. */
   leaseMs: number;
-  /** A run whose server ended so many times while it worked on it is not tried again. */
-  crashLimit: number;
-  mayClaim: () => boolean;
 }
 
 interface Slot extends Execution {

@@ -5,7 +5,8 @@ import type { RunRepository } from "../runs/sql/repository.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
 import type { Principal } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
-import type { Embeddings, MemoryStore } from "./memories/contracts.ts";
+import type { MemoryStore } from "./memories/contracts.ts";
+import type { Embeddings } from "./memories/hybrid-search.ts";
 
 export interface Storage {
   readonly runs: RunRepository;

@@ -27,29 +27,10 @@ export interface McpToolSet {
 export const leftOutText = ({ server, tool, reason }: McpToolSet["leftOut"][number]): string =>
   `The tool '${tool}' of the MCP server '${server}' is left out: ${reason}.`;
 
-export interface McpTools {
-  /**
-   * Connects where needed, and lists the tools of every server. A server to which connecting has just failed is
-   * asked again after a pause; `isAskedFor`, by a person: at once. Never rejects.
-   */
-  forAgent(options?: { isAskedFor?: boolean }): Promise<McpToolSet>;
-  /** Number of notifications that tools changed. */
-  changes(): number;
-  /** Each server as it was when it was last asked for its tools. Without `last`, it was not asked yet. */
-  states(): {
-    name: string;
-    config: McpServerConfig;
-    last?: { at: number; set: McpToolSet } | undefined;
-  }[];
-  /** Ends every connection and every process behind one. */
-  close(): Promise<void>;
-}
+export type McpTools = ReturnType<typeof openMcpTools>;
 
 /** Other MCP servers as tools. Nothing is started before an agent is built. */
-export function openMcpTools(
-  servers: Readonly<Record<string, McpServerConfig>>,
-  options: ConnectionOptions,
-): McpTools {
+export function openMcpTools(servers: Readonly<Record<string, McpServerConfig>>, options: ConnectionOptions) {
   const connections = Object.entries(servers)
     .filter(([, { disabled }]) => disabled !== true)
     .map(([name, config]) => new McpConnection(name, config, options));
@@ -65,14 +46,20 @@ export function openMcpTools(
     return set;
   };
   return {
+    /** Number of notifications that tools changed. */
     changes: () => connections.reduce((sum, { toolChanges }) => sum + toolChanges, 0),
+    /** Each server as it was when it was last asked for its tools. Without `last`, it was not asked yet. */
     states: () =>
       connections.map((connection) => ({
         name: connection.name,
         config: connection.config,
         last: last.get(connection),
       })),
-    forAgent: async ({ isAskedFor = false } = {}) => {
+    /**
+     * Connects where needed, and lists the tools of every server. A server to which connecting has just failed is
+     * asked again after a pause; `isAskedFor`, by a person: at once. Never rejects.
+     */
+    forAgent: async ({ isAskedFor = false }: { isAskedFor?: boolean } = {}): Promise<McpToolSet> => {
       if (isAskedFor) for (const connection of connections) connection.endPause();
       const sets = await Promise.all(connections.map(asked));
       return {
@@ -84,6 +71,7 @@ export function openMcpTools(
         leftOut: sets.flatMap(({ leftOut }) => leftOut),
       };
     },
+    /** Ends every connection and every process behind one. */
     close: async () => {
       await Promise.all(connections.map((connection) => connection.close()));
       process.removeListener("exit", killAll);

@@ -1,7 +1,5 @@
 /** Types of memories: the store as the rest sees it, and the database that keeps them. */
 import type { BaseStore, Item, PutOperation } from "@langchain/langgraph-checkpoint";
-import type { Embedder } from "../../core/embedder.ts";
-import type { Logger } from "../../core/logger.ts";
 import type { Engine, Statement, Steps } from "../../runs/sql/steps.ts";
 import type { NamespaceRange } from "./namespaces.ts";
 
@@ -79,21 +77,4 @@ export interface MemoryDatabase {
   byWords(range: NamespaceRange, query: string, page: { limit: number; now: number }): Promise<Ranked[]>;
   /** All items of a range, those most like the query first. Absent: `search` finds them by words. */
   byMeaning?(range: NamespaceRange, query: string, now: number): Promise<Ranked[]>;
-}
-
-export interface Embeddings {
-  /** `worksOn`: true if this process embeds new items. */
-  open(embedder: Embedder, options: { worksOn: boolean; logger: Logger }): MemoryFinder;
-  /** Deletes the vectors of models that were not used since. */
-  forgetUnused(options: { usedBefore: number; signal: AbortSignal }): Promise<void>;
-}
-
-export interface MemoryFinder {
-  search(
-    namespacePrefix: string[],
-    query: string,
-    limit: number,
-    signal: AbortSignal,
-  ): Promise<{ hits: TextHit[]; note?: string }>;
-  close(): Promise<void>;
 }

@@ -17,14 +17,11 @@ import { standingInList, stateIcon } from "./states.ts";
 type ListedSchedule = ScheduleView & { folder: string | undefined };
 
 /** The fields of the form, as a person wrote them or the page suggests them. */
-export interface ScheduleDraft {
-  task: string;
-  expression: string;
-  timeZone: string;
-  name: string;
-  catchUp: ScheduleView["catchUp"];
+export interface ScheduleDraft extends Pick<
+  ScheduleView,
+  "task" | "expression" | "timeZone" | "name" | "catchUp" | "overlap"
+> {
   catchUpLimit: string;
-  overlap: boolean;
   /** The fields of the model, the limits and the goal of its runs. */
   choices: URLSearchParams;
 }
