@@ -1,4 +1,4 @@
-/** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
+/** Carries out the steps of `runs/sql` on Postgres, each transaction on one connection of a pool. */
 import type { Pool, PoolClient } from "pg";
 import { byValue } from "../../core/by-identity.ts";
 import { inPostgres } from "../../runs/sql/dialects.ts";

@@ -1,4 +1,4 @@
-/** Carries out the steps of `storage/sql` on SQLite. */
+/** Carries out the steps of `runs/sql` on SQLite. */
 import { byValue } from "../../core/by-identity.ts";
 import { inSqlite } from "../../runs/sql/dialects.ts";
 import type { StatementResult, Engine, Statement, Steps, Value } from "../../runs/sql/steps.ts";
