@@ -7,6 +7,7 @@ import { isRecord } from "../core/unknown.ts";
 import { SCOPES } from "../runs/run.ts";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
+import { isFolderPattern } from "./folders.ts";
 import { readOrigin } from "./origins.ts";
 import descriptions from "./descriptions.json" with { type: "json" };
 import { placeholderHint } from "./paths.ts";
@@ -55,6 +56,13 @@ export const seconds = between(0, 86_400);
 export const absolutePath = nonEmptyText.refine(isAbsolute, {
   error: ({ input }) => `must be an absolute path${placeholderHint(String(input))}`,
 });
+
+/** Patterns of folders. */
+export const folderPatterns = z
+  .array(
+    nonEmptyText.refine(isFolderPattern, { error: "must be an absolute path, in which a name may be *" }),
+  )
+  .default([]);
 
 /** A path below another one that names whose it is: `{principal}`, `{thread}`. */
 export const ownPath = nonEmptyText.refine(

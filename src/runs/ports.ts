@@ -110,6 +110,10 @@ export interface StartRequest extends RunChoices {
   idempotencyKey?: string;
   /** True if an operator of the server chose; see `supervised`. */
   isOperators?: true;
+  /** Where it works: the path of a folder of `StartChoices`, or the last names of it. Default: that of the thread. */
+  folder?: string;
+  /** Paths of the folders that its client works in. The first that is offered counts if `folder` is absent. */
+  clientFolders?: readonly string[];
   /** Start of the call that waits. Until it is `answered`, the same request without a key joins its run. */
   askedAt?: number;
 }
@@ -464,6 +468,8 @@ export interface RunRepository extends ProposalRows {
   statistics(): Promise<RunStatistics>;
   /** The newest runs of all principals, newest first. */
   listAll(limit: number): Promise<RunHead[]>;
+  /** The environments of open runs and of schedules. */
+  environments(): Promise<string[]>;
   /** @throws unless runs can be stored now. */
   assertWritable(): Promise<void>;
 }

@@ -55,6 +55,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
         .describe("Conversation to continue, even while it works; ID@N from its point N"),
       goal: z.array(z.string()).optional().describe("Criteria that a judge checks"),
       changes: z.enum(["direct", "propose"]).optional().describe("propose: a person reviews first"),
+      folder: z.string().min(1).max(4096).optional().describe("Path or name of the project to work in"),
       idempotency_key: z.string().min(1).max(200).optional().describe("Same key and task: same run"),
       wait_seconds: waitSeconds,
     }),
@@ -62,9 +63,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     app: RUN_APP_URI,
     alwaysLoaded: true,
     handle: async (args, call) => {
-      const { task, goal, changes, thread_id: threadId, wait_seconds: seconds } = args;
+      const { task, goal, changes, folder, thread_id: threadId, wait_seconds: seconds } = args;
       const { idempotency_key: idempotencyKey } = args;
-      const order = { task, ...defined({ goal, changes, threadId, idempotencyKey }) };
+      const order = { task, ...defined({ goal, changes, folder, threadId, idempotencyKey }) };
       return continueRunOr(() => startRun(order, seconds, call), call, seconds);
     },
   }),

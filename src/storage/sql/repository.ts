@@ -64,7 +64,11 @@ export function storedRuns(engine: Engine, housekeeping: Housekeeping): RunRepos
     }),
     // The second wall would refuse a row that is no longer the principal's.
     ...ofServer(engine, "write", { disown: runs.disown }),
-    ...ofServer(engine, "read", { uncounted: reviews.uncounted, listAll: runs.listAll }),
+    ...ofServer(engine, "read", {
+      uncounted: reviews.uncounted,
+      listAll: runs.listAll,
+      environments: runs.environments,
+    }),
     work: (options) => new StoredWork(engine, notify, news, options),
     watch: (listener, pollMs) => {
       listeners.add(listener);

@@ -130,6 +130,11 @@ export const countForgettable = (before: number): Steps<number> =>
 export const countUnfinished = (): Steps<number> =>
   count("SELECT count(*) AS count FROM runs WHERE ended_at IS NULL");
 
+export function* environments(): Steps<string[]> {
+  const sql = `SELECT environment FROM runs WHERE ended_at IS NULL UNION SELECT environment FROM schedules`;
+  return (yield* all<{ environment: string }>(sql, {})).map(({ environment }) => environment);
+}
+
 function* startedWith(principal: Principal, key: string | undefined): Steps<Run | undefined> {
   if (key === undefined) return undefined;
   return yield* runWhere("principal = @principal AND idempotency_key = @key", { principal, key });

@@ -1,0 +1,64 @@
+/** Folders that runs may work in: patterns such as `~/code/*`, in which a name `*` stands for any folder. */
+import { lstatSync, readdirSync } from "node:fs";
+import { isAbsolute, join, normalize, parse, sep } from "node:path";
+import { orElse } from "../core/errors.ts";
+import { isInside, realPath } from "../core/real-path.ts";
+
+/** A folder, and the path by which its pattern names it. */
+interface AllowedFolder {
+  /** Without links. */
+  path: string;
+  named: string;
+}
+
+const ANY = "*";
+/** Folders of one `*`; more are left out, in the order of their names. */
+const MOST = 2000;
+
+export const isFolderPattern = (text: string): boolean =>
+  isAbsolute(text) &&
+  text.split(/[\\/]/).every((name) => name === ANY || !(name === ".." || name.includes(ANY)));
+
+/**
+ * Returns the folders that exist, sorted by their names. A link below the fixed beginning of a pattern is none of them,
+ * nor is a hidden folder that only `*` names, nor one of `hidden` or below it.
+ */
+export function allowedFolders(patterns: readonly string[], hidden: readonly string[] = []): AllowedFolder[] {
+  const found = new Map(patterns.flatMap(expanded).map((folder) => [folder.path, folder]));
+  const closed = hidden.map(realPath);
+  return [...found.values()]
+    .filter(({ path }) => !closed.some((folder) => isInside(folder, path)))
+    .toSorted((one, other) => (one.path < other.path ? -1 : 1));
+}
+
+function expanded(pattern: string): AllowedFolder[] {
+  const { root } = parse(pattern);
+  const names = pattern.slice(root.length).split(/[\\/]/).filter(Boolean);
+  const first = names.indexOf(ANY);
+  const fixed = join(root, ...names.slice(0, first < 0 ? undefined : first));
+  let folders: AllowedFolder[] = [{ path: realPath(fixed), named: fixed }];
+  for (const name of first < 0 ? [] : names.slice(first))
+    folders = folders.flatMap((folder) =>
+      (name === ANY ? namesIn(folder.path) : [name]).map((one) => ({
+        path: join(folder.path, one),
+        named: join(folder.named, one),
+      })),
+    );
+  return folders.filter(({ path }) => orElse(() => lstatSync(path).isDirectory(), false));
+}
+
+const namesIn = (folder: string): string[] =>
+  orElse(() => readdirSync(folder, { withFileTypes: true }), [])
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
+    .map(({ name }) => name)
+    .toSorted()
+    .slice(0, MOST);
+
+/** Finds the folders that a text names: by the whole path, or by the last names of it. */
+export function foldersNamed(wanted: string, folders: readonly AllowedFolder[]): string[] {
+  const plain = normalize(wanted).replace(/(?<=.)[\\/]$/, "");
+  if (wanted.split(/[\\/]/).includes("..")) return [];
+  const whole = folders.filter(({ path, named }) => path === plain || named === plain);
+  const ending = isAbsolute(plain) ? [] : folders.filter(({ path }) => path.endsWith(sep + plain));
+  return (whole.length > 0 ? whole : ending).map(({ path }) => path);
+}
