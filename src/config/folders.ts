@@ -3,6 +3,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { isAbsolute, join, normalize, parse, sep } from "node:path";
 import { orElse } from "../core/errors.ts";
 import { isInside, realPath } from "../core/real-path.ts";
+import { ANY_FOLDER as ANY } from "./paths.ts";
 
 /** A folder, and the path by which its pattern names it. */
 interface AllowedFolder {
@@ -11,13 +12,8 @@ interface AllowedFolder {
   named: string;
 }
 
-const ANY = "*";
 /** Folders of one `*`; more are left out, in the order of their names. */
 const MOST = 2000;
-
-export const isFolderPattern = (text: string): boolean =>
-  isAbsolute(text) &&
-  text.split(/[\\/]/).every((name) => name === ANY || !(name === ".." || name.includes(ANY)));
 
 /**
  * Returns the folders that exist, sorted by their names. A link below the fixed beginning of a pattern is none of them,

@@ -7,10 +7,9 @@ import { isRecord } from "../core/unknown.ts";
 import { SCOPES } from "../runs/run.ts";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
-import { isFolderPattern } from "./folders.ts";
 import { readOrigin } from "./origins.ts";
 import descriptions from "./descriptions.json" with { type: "json" };
-import { placeholderHint } from "./paths.ts";
+import { isFolderPattern, placeholderHint } from "./paths.ts";
 import { NEWS_TYPES, USUAL_NEWS } from "../runs/news.ts";
 
 export const nonEmptyText = z.string().min(1);

@@ -110,7 +110,7 @@ export interface StartRequest extends RunChoices {
   idempotencyKey?: string;
   /** True if an operator of the server chose; see `supervised`. */
   isOperators?: true;
-  /** Where it works: the path of a folder of `StartChoices`, or the last names of it. Default: that of the thread. */
+  /** Path of its folder, one of `StartChoices`, or the last names of the path. Default: that of the thread. */
   folder?: string;
   /** Paths of the folders that its client works in. The first that is offered counts if `folder` is absent. */
   clientFolders?: readonly string[];

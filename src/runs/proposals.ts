@@ -152,7 +152,7 @@ export interface RunReviews {
 
 /** Rows of runs that propose their changes. */
 export interface ProposalRows {
-  /** Stores the number of unapplied files of a finished run, and what was applied. `null`: not counted yet. */
+  /** Stores the number of unapplied files of a finished run, and its reviews. `null`: not counted yet. */
   noteUnapplied(
     principal: Principal,
     runId: string,

@@ -70,7 +70,7 @@ export interface ScheduleRequest extends Omit<RunChoices, "changes"> {
   overlap?: boolean;
   /** Default: that of this server. */
   environment?: string;
-  /** As for a start. Default: by `environment`. */
+  /** Folder of its runs, as for a start. Default: by `environment`. */
   folder?: string;
   /** True if an operator of the server chose; see `supervised`. */
   isOperators?: true;

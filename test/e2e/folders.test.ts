@@ -10,7 +10,8 @@ import { isApproval } from "../../src/runs/run.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
 import type { PrincipalRuns } from "../../src/runs/service.ts";
 import { entry } from "../server/auth/support.ts";
-import { type Home, connect, openDeps, openHome } from "../support/harness.ts";
+import { openParts } from "../support/folders.ts";
+import { type Home, connect, openHome } from "../support/harness.ts";
 import { type Line, play } from "../support/harness-brain.ts";
 import { httpConnector, serveHttp } from "../support/harness-http-process.ts";
 import { program, stdioCommand } from "../support/harness-stdio.ts";
@@ -30,9 +31,11 @@ async function openFolders(env: Record<string, string> = {}, lines: Record<strin
   return { home, root, at: (path: string) => join(root, path) };
 }
 
-async function openRuns(home: Home, principal = "local") {
-  const service = await openDeps(home).runs();
-  return { runs: service.as({ principal }), service };
+async function openRuns({ env }: Home) {
+  const parts = openParts(env);
+  onTestFinished(() => parts.close());
+  const service = await parts.deps.runs();
+  return { runs: service.as({ principal: "local" }), close: () => parts.close() };
 }
 
 async function ended(runs: PrincipalRuns, runId: string) {
@@ -102,7 +105,7 @@ test("a server without the setting has one folder, which may be named", async ()
 });
 
 test("a conversation keeps its folder", async () => {
-  const { home, at } = await openFolders(DIRECT, { more: [{ text: "more" }], "": WRITE });
+  const { home, at } = await openFolders(DIRECT, { "": [...WRITE, { text: "more" }, { text: "more" }] });
   const { runs } = await openRuns(home);
   const threadId = (await start(runs, { folder: "api" })).view?.run.threadId ?? "";
   const { view } = await start(runs, { task: "more", threadId });
@@ -119,7 +122,7 @@ test("approvals, rules and proposed changes belong to the folder of their run, a
   const view = (await start(first.runs, { folder: "api" })).view;
   const [approval] = (view?.requests ?? []).filter(isApproval) as Approval[];
   expect(approval?.status).toBe("pending");
-  await first.service.close();
+  await first.close();
   // Whoever opens the server again continues the run, though nobody names its folder.
   const { runs } = await openRuns(home);
   const runId = view?.run.id ?? "";
@@ -141,6 +144,24 @@ test("approvals, rules and proposed changes belong to the folder of their run, a
   const applied = await runs.changes.review(proposing, { apply: { "note.md": "all" } }, "test");
   expect(applied).toMatchObject({ ok: true });
   expect(readFileSync(at("code/web/note.md"), "utf8")).toBe("written\n");
+});
+
+test("notes about the project and about the person are told apart, and runs are found by folder", async () => {
+  const { home, at } = await openFolders(DIRECT, { "": [{ text: "done" }] });
+  const { runs } = await openRuns(home);
+  for (const folder of ["api", "web", "api"]) await start(runs, { folder, task: `in ${folder}` });
+  await start(runs, { task: "at home" });
+  const [prompt = "", other = ""] = home.brain.thoughts.map(({ request }) => JSON.stringify(request));
+  expect(prompt).toMatch(/Notes about this project belong below `\/memories\/projects\/api-[0-9a-f]{8}`/);
+  expect(other).toMatch(/\/memories\/projects\/web-[0-9a-f]{8}/);
+  const found = async (folder: string) => {
+    const list = await runs.read.summaries({ folder }, { limit: 9 });
+    return list.map(({ task }) => task).toSorted();
+  };
+  expect(await found("api")).toEqual(["in api", "in api"]);
+  expect(await found("workspace")).toEqual(["at home"]);
+  for (const none of ["ap", "ap_", "%", "code", "pi", at("code/api")])
+    expect(await found(none), none).toEqual([]);
 });
 
 test("a client's own folder counts: the variable of its project, or its roots", async () => {

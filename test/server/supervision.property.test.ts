@@ -59,6 +59,7 @@ const ARGUMENTS: Readonly<Record<string, Readonly<Record<string, Effect>>>> = {
     thread_id: "none",
     goal: "adds",
     changes: "adds",
+    folder: "allowed",
     idempotency_key: "none",
     wait_seconds: "none",
   },

@@ -29,7 +29,7 @@ export interface ServerDeps<Runs = RunsByHolder> {
   version: string;
   config: Pick<Config, "approvals" | "delivery" | "subagents" | "codexTools" | "workspace" | ModelSetting> &
     Partial<Pick<Config, "folders" | "principalFolders">>;
-  /** The folder in which the client that started this process works, if it says so. */
+  /** Folder of the client that started this process. Absent: not known. */
   projectFolder?: string;
   logger: Logger;
   clock: Clock;

@@ -48,10 +48,15 @@ export async function startRun(
   return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
 }
 
+/** True if runs can have other folders than that of the server. */
+export const hasFolderChoice = ({
+  folders = [],
+  principalFolders = {},
+}: ToolCall["deps"]["config"]): boolean => folders.length + Object.keys(principalFolders).length > 0;
+
 /** The folders that a client works in, where runs can have others than that of the server. */
 async function foldersOf({ deps, client, context }: ToolCall): Promise<string[]> {
-  const { folders = [], principalFolders = {} } = deps.config;
-  if (folders.length === 0 && Object.keys(principalFolders).length === 0) return [];
+  if (!hasFolderChoice(deps.config)) return [];
   const own = deps.projectFolder === undefined ? [] : [deps.projectFolder];
   if (!client.roots) return own;
   const { roots } = await context.mcpReq
