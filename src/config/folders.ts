@@ -1,6 +1,6 @@
 /** Folders that runs may work in: patterns such as `~/code/*`, in which a name `*` stands for any folder. */
 import { lstatSync, readdirSync } from "node:fs";
-import { isAbsolute, join, normalize, parse, sep } from "node:path";
+import { isAbsolute, join, normalize, parse, relative, sep } from "node:path";
 import { orElse } from "../core/errors.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { ANY_FOLDER as ANY } from "./paths.ts";
@@ -20,28 +20,43 @@ const MOST = 2000;
  * nor is a hidden folder that only `*` names, nor one of `hidden` or below it.
  */
 export function allowedFolders(patterns: readonly string[], hidden: readonly string[] = []): AllowedFolder[] {
-  const found = new Map(patterns.flatMap(expanded).map((folder) => [folder.path, folder]));
   const closed = hidden.map(realPath);
-  return [...found.values()]
+  const bases = patterns.map(baseOf);
+  const all = bases.flatMap(foldersBelow);
+  // Runs in one folder could make a link of what another pattern begins with.
+  const isMoved = ({ path, named }: AllowedFolder): boolean =>
+    all.some(
+      (other) =>
+        named.startsWith(other.named + sep) && path !== join(other.path, relative(other.named, named)),
+    );
+  const found = bases.filter((base) => !isMoved(base)).flatMap(foldersBelow);
+  return [...new Map(found.map((folder) => [folder.path, folder])).values()]
     .filter(({ path }) => !closed.some((folder) => isInside(folder, path)))
     .toSorted((one, other) => (one.path < other.path ? -1 : 1));
 }
 
-function expanded(pattern: string): AllowedFolder[] {
+/** The fixed beginning of a pattern, with the names after it. */
+function baseOf(pattern: string) {
   const { root } = parse(pattern);
   const names = pattern.slice(root.length).split(/[\\/]/).filter(Boolean);
-  const first = names.indexOf(ANY);
-  const fixed = join(root, ...names.slice(0, first < 0 ? undefined : first));
-  let folders: AllowedFolder[] = [{ path: realPath(fixed), named: fixed }];
-  for (const name of first < 0 ? [] : names.slice(first))
-    folders = folders.flatMap((folder) =>
-      (name === ANY ? namesIn(folder.path) : [name]).map((one) => ({
-        path: join(folder.path, one),
-        named: join(folder.named, one),
-      })),
-    );
-  return folders.filter(({ path }) => orElse(() => lstatSync(path).isDirectory(), false));
+  const first = names.includes(ANY) ? names.indexOf(ANY) : names.length;
+  const named = join(root, ...names.slice(0, first));
+  return { path: realPath(named), named, names: names.slice(first) };
 }
+
+const foldersBelow = ({ path, named, names }: ReturnType<typeof baseOf>): AllowedFolder[] =>
+  names
+    .reduce<AllowedFolder[]>(
+      (folders, name) =>
+        folders.flatMap((folder) =>
+          (name === ANY ? namesIn(folder.path) : [name]).map((one) => ({
+            path: join(folder.path, one),
+            named: join(folder.named, one),
+          })),
+        ),
+      [{ path, named }],
+    )
+    .filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));
 
 const namesIn = (folder: string): string[] =>
   orElse(() => readdirSync(folder, { withFileTypes: true }), [])

@@ -1,5 +1,5 @@
 // One server for several folders: who chooses them, and what belongs to them.
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { ListRootsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -92,6 +92,18 @@ test("every other folder is refused, with the list", async () => {
   const { message } = await start(more, { folder: "api" });
   expect(message).toContain(`several folders end with api. Name the whole path.`);
   expect(message).toContain(`${at("code/api")}, ${at("code/web/api")}.`);
+});
+
+test("a folder inside another one counts only while it is a folder itself", async () => {
+  const { home, at } = await openFolders({ ...DIRECT, DEEPAGENT_FOLDERS: "~/code/*:~/code/api/part" });
+  mkdirSync(at("code/api/part"));
+  const { runs } = await openRuns(home);
+  expect((await start(runs, { folder: "part" })).view?.run.status).toBe("completed");
+  rmSync(at("code/api/part"), { recursive: true });
+  symlinkSync(at("elsewhere"), at("code/api/part"));
+  for (const folder of ["part", at("code/api/part"), at("elsewhere")])
+    expect((await start(runs, { folder })).message, folder).toMatch(/none of the folders/);
+  expect(existsSync(at("elsewhere/note.md"))).toBe(false);
 });
 
 test("a server without the setting has one folder, which may be named", async () => {
