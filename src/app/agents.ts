@@ -25,7 +25,7 @@ import { FileTree, ServerMounts, memoryNamespace, readAgentFiles, workspaceFolde
 import { instructionsFor } from "./instructions.ts";
 import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
-import { type Owner, readIgnoreFiles } from "./owned-places.ts";
+import { type Owner, projectNotes, readIgnoreFiles } from "./owned-places.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { callRules } from "./call-rules.ts";
@@ -108,7 +108,7 @@ export async function openAgents(settings: RunSettings, storage: Storage, choice
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor, ignored),
       ...(await instructionsFor(config, owner, env["HOME"], ignored)),
-      ...configured(withLimits(config, owner.limits)),
+      ...configured(withLimits(config, owner.limits), projectNotes(config, owner)),
       callRules: callRules(config, owner, { mounted: executor, served: served.paths, ignored, instructing }),
       ...defined({ web: web?.options, goal: goalParams(owner, config, lent) }),
       ...storedBy(owner.principal),
@@ -154,14 +154,14 @@ const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config,
   };
 
 /** The parameters of an agent that the configuration states. */
-const configured = (config: Config) => ({
+const configured = (config: Config, notes: string | undefined) => ({
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,
   programs: config.programs,
   hints: { ...config.hints, ...(config.workspace === undefined ? {} : { workspace: WORKSPACE_MOUNT }) },
   // The agent reads its notes at the start of every run.
-  memory: [`${MEMORIES_MOUNT}/AGENTS.md`],
+  memory: [`${MEMORIES_MOUNT}/AGENTS.md`, ...(notes === undefined ? [] : [`${notes}/AGENTS.md`])],
   // Subagents that the prompt does not list.
   delegation: { folders: config.workspace === undefined ? [] : workspaceFolders("agents", config.workspace) },
   limits: limitsOf(config),

@@ -13,7 +13,7 @@ import { ConfigurationError, errorMessage } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";
 import type { Owner, PlacesConfig } from "./owned-places.ts";
-import { readIgnoreFiles, originalOf, findRepository, rulesOf } from "./owned-places.ts";
+import { readIgnoreFiles, originalOf, findRepository, projectNotes, rulesOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 import texts from "./texts.json" with { type: "json" };
 import { fill } from "../core/text.ts";
@@ -23,19 +23,27 @@ const LONGEST_INSTRUCTIONS = 100_000;
 
 /** Returns the instructions of a run: configured ones with the facts about its workspace, and the folders that have others. */
 export async function instructionsFor(
-  config: Parameters<typeof loadInstructions>[0] & Parameters<typeof instructionPlaces>[0],
+  config: Parameters<typeof loadInstructions>[0] &
+    Parameters<typeof instructionPlaces>[0] &
+    Parameters<typeof projectNotes>[0],
   owner: Owner & { notApplied?: readonly string[] },
   home: string | undefined,
   ignored: IgnoreFiles | null,
 ): Promise<{ systemPrompt?: string; instructions?: InstructionOptions }> {
   const configured = await loadInstructions(config);
   const places = defined({ instructions: instructionPlaces(config, owner, home, ignored) });
-  if (owner.changes !== "propose") return { ...configured, ...places };
+  const notes = projectNotes(config, owner);
+  const own = [
+    ...Object.values(configured),
+    ...(notes === undefined ? [] : [fill(texts.projectNotes, notes)]),
+  ];
+  if (owner.changes !== "propose")
+    return { ...(own.length > 0 ? { systemPrompt: own.join("\n\n") } : {}), ...places };
   const { notApplied = [] } = owner;
   const earlier =
     notApplied.length === 0 ? [] : [`${texts.notApplied}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
   return {
-    systemPrompt: [...Object.values(configured), texts.worksOnCopy, ...earlier].join("\n\n"),
+    systemPrompt: [...own, texts.worksOnCopy, ...earlier].join("\n\n"),
     ...places,
   };
 }

@@ -6,6 +6,7 @@ import { defined } from "../core/unknown.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { NewsOperator } from "../runs/news.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
+import type { RunRepository } from "../runs/sql/repository.ts";
 import { type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
 import { copiesFolder, originalOf, rulesOf } from "./owned-places.ts";
@@ -70,7 +71,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
       retry: (numbers) => messages.retry(numbers, storage.clock()),
       drop: (numbers) => messages.drop(numbers),
     };
-    return Object.assign(service, { close, outbox });
+    return Object.assign(service, { close, outbox, rows: storage.runs });
   } catch (error) {
     await storage.close();
     throw error;
@@ -80,6 +81,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
 /** The runs, and the messages that are still to be sent to people elsewhere. */
 export interface OpenedRuns extends RunService {
   outbox: NewsOperator;
+  rows: RunRepository;
 }
 
 /** With the keys that the keychain has, for a process that works on runs and so needs them. */

@@ -1,7 +1,7 @@
 /** Places that belong to one principal or one thread by configuration, and the rules about their files. */
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { IgnoreFiles } from "../backends/ignore-files.ts";
 import { PolicyRules, SENSITIVE_GLOBS } from "../backends/policy-rules.ts";
 import type { Config } from "../config/schema.ts";
@@ -10,6 +10,7 @@ import { ConfigurationError } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { linkStatsAt } from "../core/stats.ts";
 import type { Principal } from "../runs/run.ts";
+import { MEMORIES_MOUNT } from "./settings.ts";
 import texts from "./texts.json" with { type: "json" };
 import { fill } from "../core/text.ts";
 
@@ -36,6 +37,18 @@ export function ownedPath(template: string, { principal, threadId }: Owner): str
     // Other names become digests.
     return plain.test(name) ? name : `~${createHash("sha256").update(name).digest("hex").slice(0, 40)}`;
   });
+}
+
+/** The folder of an agent's notes about its project; `undefined` where all runs of a principal work in one. */
+export function projectNotes(
+  config: Pick<Config, "folders" | "principalFolders" | "workspace" | "workspaceFolder">,
+  owner: Owner,
+): string | undefined {
+  const folder = originalOf(config, owner);
+  if (folder === undefined || config.folders.length + Object.keys(config.principalFolders).length === 0)
+    return undefined;
+  const mark = createHash("sha256").update(realPath(folder)).digest("hex").slice(0, 8);
+  return `${MEMORIES_MOUNT}/projects/${basename(folder).replaceAll(/[^\w.-]/g, "_")}-${mark}`;
 }
 
 /** Folder of the copies in which runs work that propose their changes. */

@@ -47,9 +47,9 @@ export function serverParts(settings: ServerSettings) {
     principal === principalOf(undefined) ? command(id) : undefined;
   const storage = sharedStorage(settings);
   const lazy = lazyRuns(async () => {
-    const { openRuns } = await import("./open-runs.ts");
+    const { openFolderRuns } = await import("./folders.ts");
     const parts = { lendable: true, startsSchedules: true, ...defined({ storage, pageOf, holds }) };
-    return openRuns({ config, env, logger, works, ...parts });
+    return openFolderRuns({ config, env, logger, works, ...parts });
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
@@ -72,7 +72,8 @@ export function serverParts(settings: ServerSettings) {
     runs,
     ...sharing,
     ...(config.eventWebhooks ? { callbacks: "public" as const } : {}),
-    ...defined({ pageOf }),
+    // Claude Code and its like name their project to the servers that they start.
+    ...defined({ pageOf, projectFolder: settings.openCommand && env["CLAUDE_PROJECT_DIR"] }),
     ...keys,
     principalOf,
     openCommand,

@@ -1,6 +1,6 @@
-import { resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
-import { type HostFacts, defaultDataDir, expandHome, folderProblem } from "../config/paths.ts";
+import { ANY_FOLDER, type HostFacts, defaultDataDir, expandHome, folderProblem } from "../config/paths.ts";
 import { commandLine, programLaunch, shellWord } from "../config/program.ts";
 import { didYouMean } from "../core/options.ts";
 import { startChild } from "../core/child-process.ts";
@@ -46,10 +46,25 @@ export async function runInstall(args: CommandArguments): Promise<ExitCode> {
   return orRefusal(async () => {
     const client = namedClient(args);
     const wanted = readWishes(args);
+    if (flags[ALL_PROJECTS] === true && flags["project"] === true)
+      throw new Refusal(`--${ALL_PROJECTS} is for your own configuration: omit --project.`);
     const isTold = flags["print"] === true || flags["yes"] === true;
-    const wishes = isTold || !hasTerminal() ? wanted : await completed(wanted, client, host);
+    const wishes =
+      isTold || !hasTerminal() ? wanted : await completed(wanted, client, host, flags[ALL_PROJECTS] === true);
     return installFor(client, wishes, args);
   });
+}
+
+/** One entry for every project of the person. */
+const ALL_PROJECTS = "all-projects";
+
+/** The folders of all projects: those of the flag or of the configuration, or all beside the current one. */
+function projectFolders({ flags, host }: CommandArguments): readonly string[] {
+  const given = textsOf(flags["folders"]);
+  if (given !== undefined) return given.map((pattern) => resolve(host.cwd, expandHome(pattern, host.home)));
+  const loaded = loadConfig({ flags: {}, ...host });
+  const configured = loaded.ok ? loaded.config.folders : [];
+  return configured.length > 0 ? configured : [join(dirname(host.cwd), ANY_FOLDER)];
 }
 
 interface Wishes {
@@ -61,10 +76,10 @@ interface Wishes {
 }
 
 /** Asks at the terminal for everything that the command line left open. */
-const completed = (wishes: Wishes, client: Client, host: HostFacts): Promise<Wishes> =>
+const completed = (wishes: Wishes, client: Client, host: HostFacts, isWide: boolean): Promise<Wishes> =>
   atTerminal(async (asker) => {
     const hasFolder = client.kind === "file" && client.projectFolder !== undefined;
-    const workspace = wishes.workspace ?? (hasFolder ? undefined : await workspaceOf(host, asker));
+    const workspace = wishes.workspace ?? (hasFolder || isWide ? undefined : await workspaceOf(host, asker));
     const model = wishes.model ?? (await modelOf(host, asker));
     const isGiven = wishes.env.size > 0;
     const key = isGiven ? undefined : await findKey(model, { host, asker, client, workspace });
@@ -76,7 +91,8 @@ const completed = (wishes: Wishes, client: Client, host: HostFacts): Promise<Wis
 
 async function installFor(client: Client, wishes: Wishes, args: CommandArguments): Promise<ExitCode> {
   const { flags, host } = args;
-  const own = client.kind === "file" ? client.projectFolder : undefined;
+  const isWide = flags[ALL_PROJECTS] === true;
+  const own = client.kind === "file" && !isWide ? client.projectFolder : undefined;
   const { workspace, model, env, key } = wishes;
   const problem = workspace === undefined ? undefined : folderProblem(workspace);
   if (problem !== undefined) throw new Refusal(`The workspace ${problem}.`);
@@ -85,9 +101,13 @@ async function installFor(client: Client, wishes: Wishes, args: CommandArguments
   const named = (["approvals-write", "approvals-execute", "execute"] as const).map(
     (name) => [name, textOf(flags[name])] as const,
   );
-  const given = [["workspace", folder] as const, ["model", model] as const, ...named].flatMap(
-    ([name, value]) => (value === undefined ? [] : [`--${name}`, value]),
-  );
+  const folders = isWide ? projectFolders(args) : [];
+  const given = [
+    ["workspace", folder] as const,
+    ...folders.map((pattern) => ["folders", pattern] as const),
+    ["model", model] as const,
+    ...named,
+  ].flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]));
   const settings = { launch: programLaunch(host.platform), flags: given, env };
   if (client.kind === "command") {
     await keepKey(key, host);

@@ -2,6 +2,7 @@
 import { askedAgainText } from "../server/views/request-words.ts";
 import type { ChildRun } from "../agent/agent.ts";
 import { retentionOf } from "../app/lifecycle.ts";
+import { folderName, workspaceOf } from "../app/settings.ts";
 import type { FlagValues } from "../config/load.ts";
 import { isoTime } from "../core/clock.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
@@ -84,7 +85,11 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_ALL)
     return complain(`--limit must be a whole number from 1 to ${MAX_ALL}.`, 2);
   const isOfAll = flags[ALL_PRINCIPALS] === true;
-  const found = await (isOfAll ? local.operator.listAll(limit) : local.runs.read.list({ limit }));
+  const folder = typeof flags["folder"] === "string" ? flags["folder"] : undefined;
+  const ofFolder =
+    folder === undefined ? undefined : local.runs.read.summaries({ folder, tasksOnly: true }, { limit });
+  const found: RunHead[] = await (ofFolder ??
+    (isOfAll ? local.operator.listAll(limit) : local.runs.read.list({ limit })));
   const tasks = new Map<string, ChildRun[]>();
   for (const { id, principal } of flags["tree"] === true ? found : [])
     tasks.set(id, await local.operator.as({ principal }).read.children(id));
@@ -106,6 +111,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
       others === "" ? "There are no runs in this data directory yet." : `You have no runs here. ${others}`,
     );
   const { colors, rowWidth: width } = outputStyle();
+  const isOfMany = new Set(found.map(({ environment }) => environment)).size > 1;
   for (const run of found) {
     const id = width === Infinity ? run.id : run.id.slice(0, SHORT_ID);
     const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
@@ -113,8 +119,10 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     const shown = shownStatus(run);
     const status = (shown === WAITING ? shown : STATUS_WORDS[shown]).padEnd(9) + owner;
     const task = run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run);
+    const place = (isOfMany && folderName(run.environment)) || "";
+    const named = place === "" ? "" : `${oneLine(showControl(place), 16)}: `;
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
-    say(`${id}  ${colors.dim(when)}${status}  ${fit(oneLine(showControl(task), 200), room)}`);
+    say(`${id}  ${colors.dim(when)}${status}  ${fit(named + oneLine(showControl(task), 200), room)}`);
     for (const child of tasks.get(run.id) ?? []) {
       // The whole id works for messages and cancelling.
       const { id, status, name, description } = child;
@@ -161,6 +169,7 @@ const runRow = (run: RunHead): object => ({
   created_at: isoTime(run.createdAt),
   updated_at: isoTime(run.updatedAt),
   schedule: run.schedule?.name,
+  folder: workspaceOf(run.environment),
   task: run.task,
 });
 

@@ -7,6 +7,7 @@ import { orElse } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { plainProblem } from "../core/plain-problem.ts";
 import { findServers } from "./mcp-servers.ts";
+import { allowedFolders } from "./folders.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { shownName, variableText } from "../core/text.ts";
 import { isRecord } from "../core/unknown.ts";
@@ -74,8 +75,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   for (const [path, value] of profileDefaults(profile))
     draft.setDefault(path, value, `profile ${String(profile)}`);
   draft.setDefault("dataDir", defaultDataDir(sources));
-  const workspace = defaultWorkspace(sources);
-  if (workspace !== undefined) draft.setDefault("workspace", workspace);
+  setDefaultWorkspace(draft, sources);
   const globalSkills = join(sources.home, ".deepagent/skills");
   if (folderProblem(globalSkills) === undefined) draft.setDefault("globalSkills", globalSkills);
   for (const [path, folder] of listFolders(draft, ["workspace", "skills", "globalSkills"])) {
@@ -96,10 +96,19 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
   const noWorkspace = `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
-  const warnings = parsed.data.workspace === undefined ? [noWorkspace] : [];
+  const isMissing = parsed.data.workspace === undefined && parsed.data.folders.length === 0;
+  const warnings = isMissing ? [noWorkspace] : [];
   placeServerPaths(parsed.data, draft.configFile, sources);
   const home = parsed.data.homeFiles ? { homeFolder: realPath(sources.home) } : {};
   return { ok: true, config: { ...parsed.data, privatePaths, ...home }, warnings };
+}
+
+/** The current directory, unless it is too wide or the setting `folders` lists others. */
+function setDefaultWorkspace(draft: Draft, sources: ConfigSources): void {
+  const workspace = defaultWorkspace(sources);
+  const patterns = listFolders(draft, ["folders"]).map(([, pattern]) => pattern);
+  const isListed = patterns.length === 0 || allowedFolders(patterns).some(({ path }) => path === workspace);
+  if (workspace !== undefined && isListed) draft.setDefault("workspace", workspace);
 }
 
 /** Paths of servers are relative to the file, unless they begin with a variable. */

@@ -54,6 +54,14 @@ export function expandHome(path: string, home: string): string {
   return path.startsWith("~/") || path.startsWith("~\\") ? join(home, path.slice(2)) : path;
 }
 
+/** A name in a pattern of folders that stands for any folder. */
+export const ANY_FOLDER = "*";
+
+/** True for an absolute path in which whole names may be `*`. */
+export const isFolderPattern = (text: string): boolean =>
+  isAbsolute(text) &&
+  text.split(/[\\/]/).every((name) => name === ANY_FOLDER || !(name === ".." || name.includes(ANY_FOLDER)));
+
 /** Returns why `path` cannot be a working folder; `undefined` if it can. */
 export function folderProblem(path: string): string | undefined {
   try {

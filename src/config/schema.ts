@@ -6,6 +6,7 @@ import {
   absolutePath,
   between,
   fields,
+  folderPatterns,
   group,
   httpSchema,
   limitsSchema,
@@ -67,6 +68,8 @@ export const ConfigSchema = fields("config", {
     .refine((path) => path.includes("{"), { error: "needs {principal} or {thread}" })
     .optional(),
   workspacePerMachine: onOff(false),
+  folders: folderPatterns,
+  principalFolders: z.record(nonEmptyText, folderPatterns).default({}),
   respectGitignore: onOff(false),
   model: optional(nonEmptyText),
   profile: optional(z.enum(["deepcowork", "production"])),

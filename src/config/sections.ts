@@ -9,7 +9,7 @@ import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 import descriptions from "./descriptions.json" with { type: "json" };
-import { placeholderHint } from "./paths.ts";
+import { isFolderPattern, placeholderHint } from "./paths.ts";
 import { NEWS_TYPES, USUAL_NEWS } from "../runs/news.ts";
 
 export const nonEmptyText = z.string().min(1);
@@ -55,6 +55,13 @@ export const seconds = between(0, 86_400);
 export const absolutePath = nonEmptyText.refine(isAbsolute, {
   error: ({ input }) => `must be an absolute path${placeholderHint(String(input))}`,
 });
+
+/** Patterns of folders. */
+export const folderPatterns = z
+  .array(
+    nonEmptyText.refine(isFolderPattern, { error: "must be an absolute path, in which a name may be *" }),
+  )
+  .default([]);
 
 /** A path below another one that names whose it is: `{principal}`, `{thread}`. */
 export const ownPath = nonEmptyText.refine(

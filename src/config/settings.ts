@@ -14,7 +14,7 @@ export interface Setting {
   readonly hint?: string;
 }
 
-/** Every setting but those for a file alone: `$schema`, `execute.sandbox`, keys and style of addresses in `storageS3`, `subagents`, `permissions`, `web.search.command`, `delivery.clients`, `http.tokens`, `http.oauth`. */
+/** Every setting but those for a file alone: `$schema`, `execute.sandbox`, keys and style of addresses in `storageS3`, `subagents`, `permissions`, `web.search.command`, `delivery.clients`, `principalFolders`, `http.tokens`, `http.oauth`. */
 export const SETTINGS = table.settings as readonly Setting[]; // JSON has no unions, and a test checks each kind
 
 /** The groups in which help shows settings, by the beginnings of their paths. */

@@ -1,12 +1,20 @@
 import { isAbsolute, join, resolve } from "node:path";
 import type { HostFacts } from "../config/paths.ts";
-import { compileCacheDir, defaultDataDir, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
+import {
+  compileCacheDir,
+  defaultDataDir,
+  expandHome,
+  folderProblem,
+  isFolderPattern,
+  wideFolder,
+} from "../config/paths.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 
 /** Settings that are judged here, by their flags. */
 const JUDGED = new Map([
   ["workspace", "path"],
   ["data-dir", "path"],
+  ["folders", "path"],
   ["model", "text"],
   ["codex-tools", "switch"],
 ]);
@@ -33,6 +41,7 @@ export function acceptedStart(argv: readonly string[], host: HostFacts): { codex
   const own = [compileCacheDir(host), dataDir === undefined ? defaultDataDir(host) : placed(dataDir)];
   const folder = workspace === undefined ? wideFolder(host) === undefined && host.cwd : placed(workspace);
   if (folder !== false && folderProblem(folder) !== undefined) return undefined;
+  if (!isFolderPattern(placed(given.get("folders") ?? "."))) return undefined;
   const read = [
     ...(folder === false ? [] : [folder]),
     ...(folderProblem(skills) === undefined ? [skills] : []),

@@ -61,6 +61,8 @@ export interface StartChoices {
   changes?: Changes;
   /** The reason why no run can propose changes. */
   noProposals?: string;
+  /** Paths of the folders that runs may work in, if there are more than one. */
+  folders?: readonly string[];
 }
 
 export interface ChoiceProblem {

@@ -73,7 +73,7 @@ export const reviewChange: Implements<"changes", "review"> = async (
 
 const refused = <Code extends string>(code: Code, message: string) => ({ ok: false as const, code, message });
 
-/** Notes all reviews of a thread whose runs have ended, also of earlier processes, and the unapplied files. */
+/** Notes all reviews of a thread whose runs have ended, also of earlier processes, and the number of unapplied files. */
 async function noteReviews(
   run: Run,
   fence: Fence,
@@ -143,7 +143,7 @@ async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
   return newest;
 }
 
-/** Counts the unapplied files of ended runs that nobody has counted, and deletes copies that have nothing left. */
+/** Notes the reviews of ended runs that nobody has noted, and deletes copies in which everything is applied. */
 export async function countLeft(context: RunContext): Promise<void> {
   const { runs, proposals, underLease, environment, log } = context;
   if (proposals === undefined) return;

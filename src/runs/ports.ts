@@ -77,6 +77,10 @@ export interface StartRequest extends RunChoices {
   idempotencyKey?: string;
   /** True if an operator of the server chose; see `supervised`. */
   isOperators?: true;
+  /** Path of its folder, one of `StartChoices`, or the last names of the path. Default: that of the thread. */
+  folder?: string;
+  /** Paths of the folders that its client works in. The first that is offered counts if `folder` is absent. */
+  clientFolders?: readonly string[];
   /** Start of the call that waits. Until it is `answered`, the same request without a key joins its run. */
   askedAt?: number;
 }

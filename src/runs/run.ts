@@ -184,6 +184,8 @@ export interface RunSummary extends RunHead {
 export interface RunFilter {
   status?: RunStatus;
   threadId?: string;
+  /** Name of its folder, without the path. */
+  folder?: string;
   /** In the task or the answer, whatever its case. */
   text?: string;
   /** Leaves answers out, which are long. */

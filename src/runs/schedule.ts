@@ -70,12 +70,14 @@ export interface ScheduleRequest extends Omit<RunChoices, "changes"> {
   overlap?: boolean;
   /** Default: that of this server. */
   environment?: string;
+  /** Folder of its runs, as for a start. Default: by `environment`. */
+  folder?: string;
   /** True if an operator of the server chose; see `supervised`. */
   isOperators?: true;
 }
 
 /** Changes that a person makes; a field that is absent stays. */
-export type ScheduleChanges = Partial<Omit<ScheduleRequest, "environment">>;
+export type ScheduleChanges = Partial<Omit<ScheduleRequest, "environment" | "folder">>;
 
 export type ScheduleField =
   | "task"
@@ -84,6 +86,7 @@ export type ScheduleField =
   | "timeZone"
   | "catchUp"
   | "catchUpLimit"
+  | "folder"
   | keyof RunChoices;
 
 export type ScheduleOutcome =

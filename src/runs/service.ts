@@ -46,6 +46,7 @@ type StartRefusal =
   | "too_many_open_runs"
   | "model_not_configured"
   | "workspace_missing"
+  | "folder_not_allowed"
   | "configuration_invalid"
   | ChoiceProblem["code"]
   | "restart_needed"

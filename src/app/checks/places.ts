@@ -2,7 +2,9 @@
 import { constants, existsSync } from "node:fs";
 import { access, mkdir, mkdtemp, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { allowedFolders } from "../../config/folders.ts";
 import { folderProblem } from "../../config/paths.ts";
+import { counted } from "../../tools/format.ts";
 import type { Config } from "../../config/schema.ts";
 import { StorageError, errorMessage } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
@@ -13,10 +15,17 @@ import { type Check, type Facts, type OwnFacts, within } from "./check.ts";
 
 export function checkWorkspace({ config, warnings }: Pick<Facts, "config" | "warnings">): Check {
   const name = "Workspace";
-  const { workspace } = config;
-  if (workspace === undefined) return { name, ok: false, text: warnings.join("\n") };
+  const { workspace, folders, privatePaths } = config;
+  const found = allowedFolders(folders, privatePaths).length;
+  const choices =
+    folders.length === 0 ? [] : [`${counted(found, "folder")} to choose from: ${folders.join(", ")}`];
+  if (workspace === undefined) return { name, ok: found > 0, text: [...choices, ...warnings].join("\n") };
   const problem = folderProblem(workspace);
-  return { name, ok: problem === undefined, text: [problem ?? workspace, ...warnings].join("\n") };
+  return {
+    name,
+    ok: problem === undefined,
+    text: [problem ?? workspace, ...choices, ...warnings].join("\n"),
+  };
 }
 
 /** Tries whether runs can be stored in the data folder or the Postgres of the configuration. */

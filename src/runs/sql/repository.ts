@@ -73,7 +73,11 @@ export function storedRuns(engine: Engine, housekeeping: Housekeeping) {
     }),
     // The second wall would refuse a row that is no longer the principal's.
     ...ofServer(engine, "write", { disown: runs.disown }),
-    ...ofServer(engine, "read", { uncounted: reviews.uncounted, listAll: runs.listAll }),
+    ...ofServer(engine, "read", {
+      uncounted: reviews.uncounted,
+      listAll: runs.listAll,
+      environments: runs.environments,
+    }),
     work: (options: WorkOptions) => new StoredWork(engine, notify, news, options),
     /** Notifies the listener of changes until it is closed. Polls for those of other processes every `pollMs`. */
     watch: (listener: RunListener, pollMs: number) => {

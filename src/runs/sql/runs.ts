@@ -1,6 +1,7 @@
 /** Runs as their owners see and change them. A change of a run belongs into one transaction with its event. */
 import { copySources } from "./rules.ts";
 import { createHash } from "node:crypto";
+import { sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/unknown.ts";
 import { canonicalJson } from "../../core/json.ts";
@@ -75,14 +76,27 @@ export function* summaries(
 }
 
 /** Condition of the principal's runs that a filter lets through, but for its text. */
-export const ownedRuns = (principal: Principal, { status: only, threadId }: Omit<RunFilter, "text">) => ({
+export const ownedRuns = (
+  principal: Principal,
+  { status: only, threadId, folder }: Omit<RunFilter, "text">,
+) => ({
   condition: [
     "principal = @principal AND parent_id IS NULL",
     ...(only === undefined ? [] : ["status = @status"]),
     ...(threadId === undefined ? [] : ["thread_id = @thread"]),
+    ...(folder === undefined ? [] : ["environment LIKE @folder ESCAPE '!'"]),
   ].join(" AND "),
-  values: { principal, ...defined({ status: only, thread: threadId }) },
+  values: {
+    principal,
+    ...defined({ status: only, thread: threadId, folder: folder === undefined ? folder : inFolder(folder) }),
+  },
 });
+
+/** Pattern of the environments whose workspace has this last name. */
+function inFolder(name: string): string {
+  const ending = JSON.stringify(`${sep}${name}`).slice(1);
+  return `{"workspace":"%${ending.replaceAll(/[!%_]/g, "!$&")},%`;
+}
 
 export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {
   // Children are taken off, because a condition on `parent_id` would read the rows instead of an index.
@@ -130,6 +144,12 @@ export const countForgettable = (before: number): Steps<number> =>
 
 export const countUnfinished = (): Steps<number> =>
   count("SELECT count(*) AS count FROM runs WHERE ended_at IS NULL");
+
+/** The environments of open runs and of schedules. */
+export function* environments(): Steps<string[]> {
+  const sql = `SELECT environment FROM runs WHERE ended_at IS NULL UNION SELECT environment FROM schedules`;
+  return (yield* all<{ environment: string }>(sql, {})).map(({ environment }) => environment);
+}
 
 function* startedWith(principal: Principal, key: string | undefined): Steps<Run | undefined> {
   if (key === undefined) return undefined;

@@ -23,6 +23,8 @@ export interface ClientFacts {
   /** Form of its results. */
   form: ResultForm;
   apps: boolean;
+  /** It names the folders that it works in, when it is asked during a call. */
+  roots: boolean;
   /** It lends its model: samples messages with tools, and its token may work on runs. */
   models: boolean;
 }
@@ -54,6 +56,7 @@ export function clientFacts(
     name: name === undefined ? undefined : { name, version: textMemberOf(info, "version") ?? "" },
     form: resultForm(knownClient(name)),
     apps: declaresExtension(declared, APPS_EXTENSION),
+    roots: revision.sessions && isRecord(memberOf(declared, "roots")),
     // An agent cannot work without tools.
     models:
       isRecord(memberOf(memberOf(declared, "sampling"), "tools")) && allows(context.http?.authInfo, "run"),

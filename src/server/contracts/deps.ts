@@ -27,7 +27,10 @@ type ModelSetting = "model" | "fallbackModels" | "allowedModels";
 /** Dependencies that all connections of a process share. `Runs`: the form in which they reach runs. */
 export interface ServerDeps<Runs = RunsByHolder> {
   version: string;
-  config: Pick<Config, "approvals" | "delivery" | "subagents" | "codexTools" | "workspace" | ModelSetting>;
+  config: Pick<Config, "approvals" | "delivery" | "subagents" | "codexTools" | "workspace" | ModelSetting> &
+    Partial<Pick<Config, "folders" | "principalFolders">>;
+  /** Folder of the client that started this process. Absent: not known. */
+  projectFolder?: string;
   logger: Logger;
   clock: Clock;
   /** Clock for durations; it does not jump when the system's clock is set. */

@@ -63,7 +63,8 @@ const start: Work = async (sent) => {
   const task = textOf(sent.form, "task");
   const read = readChoices(sent.form);
   const wrong = task === "" ? NO_TASK : read.ok ? undefined : read;
-  const choices = { ...(read.ok ? read.choices : {}), ...operatorMark(session) };
+  const folder = textOf(sent.form, "folder") || undefined;
+  const choices = { ...(read.ok ? read.choices : {}), ...defined({ folder }), ...operatorMark(session) };
   const started = wrong ?? (await runs.control.start({ task, ...choices }));
   if (started.ok) return sent.reply.redirect(runPath(started.run.id));
   const { code, message: problem } = started;
@@ -81,6 +82,7 @@ const FAULTS: Readonly<Record<string, Refused["fault"]>> = {
   cannot_propose: "changes",
   invalid_goal: "goal",
   workspace_missing: "folder",
+  folder_not_allowed: "folder",
 };
 
 /**

@@ -1,4 +1,5 @@
 /** Loads the data for the screen of schedules, and carries out its forms. */
+import { defined } from "../../core/unknown.ts";
 import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
 import { CATCH_UP } from "../../runs/schedule.ts";
@@ -93,6 +94,7 @@ export async function saveFrom(
     goal: [],
     changes: "" as const,
     ...read.choices,
+    ...defined({ folder: choices.get("folder") || undefined }),
     ...operatorMark(session),
     task: draft.task.replaceAll("\r\n", "\n"),
     catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN,

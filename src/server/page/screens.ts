@@ -16,6 +16,7 @@ import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
+import { defined } from "../../core/unknown.ts";
 import { changedFiles, changesOfRun } from "./file-changes.ts";
 import { proposedScreen } from "./proposed.ts";
 import type { Picture, ScreenContext } from "./screen-context.ts";
@@ -49,7 +50,7 @@ export async function homeScreen(context: ScreenContext, query: URLSearchParams,
     return view === undefined ? standingInList(run) : standingOf(view);
   };
   const both = open.asking.filter((run) => standing(run).states.includes(WORKING));
-  const isMore = filter.status === "working" && filter.text === undefined && before === null;
+  const isMore = Object.keys(filter).join() === "status" && filter.status === "working" && before === null;
   const shown = (isMore ? [...both, ...listed] : listed)
     .toSorted((one, other) => other.createdAt - one.createdAt)
     .map((run): ListedRun => {
@@ -84,6 +85,7 @@ async function loadViews(runs: PrincipalRuns, some: readonly RunSummary[]): Prom
 function readFilter(query: URLSearchParams): RunFilter {
   const [status, text] = [query.get("status") ?? "", (query.get("q") ?? "").trim().slice(0, 200)];
   return {
+    ...defined({ folder: query.get("folder") || undefined }),
     ...(Object.hasOwn(STATUS_WORDS, status) ? { status: status as Run["status"] } : {}),
     ...(text === "" ? {} : { text }),
   };

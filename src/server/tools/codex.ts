@@ -9,7 +9,7 @@ import type { ToolCall } from "../calls/call.ts";
 import { refused } from "../calls/outcome.ts";
 import { type ServerTool, defineTool, taskText } from "../calls/tool.ts";
 import { RunReport, reportText } from "../views/run-report.ts";
-import { continueRunOr, startRun } from "./start-run.ts";
+import { continueRunOr, hasFolderChoice, startRun } from "./start-run.ts";
 import words from "./words.json" with { type: "json" };
 
 /** Both names for the same: programs read `threadId` and `content`, models the whole report. */
@@ -49,7 +49,7 @@ export const CODEX_TOOLS: readonly ServerTool[] = [
           return refused(
             `No run was started: the prompt and its instructions have more than ${MAX_TASK} characters together. Put long texts into a file and name it.`,
           );
-        return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
+        return startRun({ task, ...defined({ model: args.model, folder: place.folder }) }, undefined, call);
       }, call),
   }),
   defineTool({
@@ -74,10 +74,15 @@ export const CODEX_TOOLS: readonly ServerTool[] = [
 ];
 
 /** The folder of a call as the agent sees it. */
-function folderNote(cwd: string | undefined, { deps }: ToolCall): { note?: string; problem?: string } {
+function folderNote(
+  cwd: string | undefined,
+  { deps }: ToolCall,
+): { note?: string; problem?: string; folder?: string } {
   const { workspace } = deps.config;
   if (cwd === undefined) return {};
-  if (workspace === undefined || !isInside(realPath(workspace), realPath(cwd)))
+  const isOutside = workspace === undefined || !isInside(realPath(workspace), realPath(cwd));
+  if (isOutside && hasFolderChoice(deps.config)) return { folder: cwd };
+  if (isOutside)
     return {
       problem: `No run was started: this server works in ${workspace === undefined ? "no folder of this machine" : `the folder ${basename(workspace)}`} only. Leave cwd out, or name a folder in it.`,
     };

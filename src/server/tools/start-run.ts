@@ -1,7 +1,10 @@
 /** Runs of calls: starts one, or continues the run of a call that comes again. */
 import { GOAL_NOT_USED } from "../views/goal-report.ts";
 import { CLIENT_MODEL } from "../../config/schema.ts";
+import { fileURLToPath } from "node:url";
 import { ownTurn } from "../../core/concurrency.ts";
+import { orElse } from "../../core/errors.ts";
+import { defined } from "../../core/unknown.ts";
 import { isFinal } from "../../runs/run.ts";
 import type { StartRequest } from "../../runs/ports.ts";
 import type { Started } from "../../runs/service.ts";
@@ -22,7 +25,12 @@ export async function startRun(
     return refused(
       'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.',
     );
-  const started = await runs.control.start({ ...order, askedAt: call.begunAt });
+  const clientFolders = order.folder === undefined ? await foldersOf(call) : undefined;
+  const started = await runs.control.start({
+    ...order,
+    ...defined({ clientFolders }),
+    askedAt: call.begunAt,
+  });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
   // Storing a long task takes a turn of the event loop, and so does reading it.
@@ -39,6 +47,26 @@ export async function startRun(
   if (started.how === "told" && order.goal !== undefined) note = `${note} ${GOAL_NOT_USED}`;
   return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
 }
+
+/** True if runs can have other folders than that of the server. */
+export const hasFolderChoice = ({
+  folders = [],
+  principalFolders = {},
+}: ToolCall["deps"]["config"]): boolean => folders.length + Object.keys(principalFolders).length > 0;
+
+/** The folders that a client works in, where runs can have others than that of the server. */
+async function foldersOf({ deps, client, context }: ToolCall): Promise<string[]> {
+  if (!hasFolderChoice(deps.config)) return [];
+  const own = deps.projectFolder === undefined ? [] : [deps.projectFolder];
+  if (!client.roots) return own;
+  const { roots } = await context.mcpReq
+    .send({ method: "roots/list" }, { timeout: ROOTS_MS })
+    .catch(() => ({ roots: [] }));
+  return [...own, ...roots.flatMap(({ uri }) => orElse(() => [fileURLToPath(uri)], []))];
+}
+
+/** Time for a client to name its folders. */
+const ROOTS_MS = 5000;
 
 const NOTES: Partial<Readonly<Record<Started, string>>> = words.notes;
 

@@ -23,10 +23,7 @@ const answerInput = z.strictObject({
   run_id: runId,
   approval_id: z.string().min(1).max(200),
   decision: z.enum(["approve", "edit", "reject"]),
-  edited_args: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .describe("All arguments of the call; only for edit"),
+  edited_args: z.record(z.string(), z.unknown()).optional().describe("All arguments; only for edit"),
   message: z.string().max(2000).optional().describe("To the agent; only for reject"),
 });
 
@@ -46,15 +43,16 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     kind: "delegate",
     scopes: ["run"],
     input: z.strictObject({
-      task: taskText.describe("Goal, facts the agent cannot see, form of the result"),
+      task: taskText.describe("Goal, facts the agent cannot see, form of result"),
       thread_id: z
         .string()
         .min(1)
         .max(200)
         .optional()
-        .describe("Conversation to continue, even while it works; ID@N from its point N"),
+        .describe("Conversation to continue, also at work; ID@N from its point N"),
       goal: z.array(z.string()).optional().describe("Criteria that a judge checks"),
       changes: z.enum(["direct", "propose"]).optional().describe("propose: a person reviews first"),
+      folder: z.string().optional().describe("Project to work in"),
       idempotency_key: z.string().min(1).max(200).optional().describe("Same key and task: same run"),
       wait_seconds: waitSeconds,
     }),
@@ -62,9 +60,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     app: RUN_APP_URI,
     alwaysLoaded: true,
     handle: async (args, call) => {
-      const { task, goal, changes, thread_id: threadId, wait_seconds: seconds } = args;
+      const { task, goal, changes, folder, thread_id: threadId, wait_seconds: seconds } = args;
       const { idempotency_key: idempotencyKey } = args;
-      const order = { task, ...defined({ goal, changes, threadId, idempotencyKey }) };
+      const order = { task, ...defined({ goal, changes, folder, threadId, idempotencyKey }) };
       return continueRunOr(() => startRun(order, seconds, call), call, seconds);
     },
   }),

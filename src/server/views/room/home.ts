@@ -18,7 +18,7 @@ import { type StartSettings, startChips } from "./start-choices.ts";
 import { ASKING, type Standing, WORKING, counted, stateIcon } from "./states.ts";
 import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
-const MAX = { needs: 8, line: 300 };
+const MAX = { needs: 8, line: 300, folders: 8 };
 
 /** A run in the list, with its current activity. */
 export interface ListedRun extends RunSummary {
@@ -139,30 +139,42 @@ function obstacle({ code, message, remedy }: Refusal): Html {
   </section>`;
 }
 
-function address({ status, text }: RunFilter, before?: string): string {
-  const query = new URLSearchParams(defined({ status, q: text, before })).toString();
+function address({ status, text, folder }: RunFilter, before?: string): string {
+  const query = new URLSearchParams(defined({ status, q: text, folder, before })).toString();
   return query === "" ? "/" : `/?${query}`;
 }
 
-function tools({ counts, both, filter }: HomeScreen): Html {
+function tools({ counts, both, filter, runs }: HomeScreen): Html {
+  const { status: chosen, folder, ...others } = filter;
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   const choices = Object.entries(words.filters).map(([name, word]) => {
     const status = (name || undefined) as Run["status"] | undefined; // the table has these names
     const count = status === undefined ? all : counts[status] + (status === "working" ? both : 0);
-    const target = address(defined({ text: filter.text, status }));
-    return choice(`${word} ${grouped(count)}`, target, filter.status === status);
+    const target = address({ ...others, ...defined({ folder, status }) });
+    return choice(`${word} ${grouped(count)}`, target, chosen === status);
+  });
+  const names = [...new Set([folder, ...runs.map((run) => run.folder)])].filter((name) => name !== undefined);
+  const folders = [undefined, ...names.slice(0, MAX.folders)].map((name) => {
+    const target = address({ ...others, ...defined({ status: chosen, folder: name }) });
+    return choice(
+      name === undefined ? "All folders" : oneLine(displayText(name), 40),
+      target,
+      name === folder,
+    );
   });
   return html`<div class="list-tools">
     <nav class="seg" aria-label="Filter">${choices}</nav>
+    ${(folder !== undefined || names.length > 1) && html`<nav class="seg" aria-label="Folders">${folders}</nav>`}
     <form class="search" method="get" action="/" role="search" data-live>
-      ${filter.status && html`<input type="hidden" name="status" value="${filter.status}" />`}
+      ${chosen && html`<input type="hidden" name="status" value="${chosen}" />`}
+      ${folder && html`<input type="hidden" name="folder" value="${folder}" />`}
       ${searchField("Search runs", "Search tasks and answers", 200, filter.text)}
     </form>
   </div>`;
 }
 
-function empty({ session, filter: { status, text } }: HomeScreen): Html {
-  const isFiltered = status !== undefined || text !== undefined;
+function empty({ session, filter }: HomeScreen): Html {
+  const isFiltered = Object.keys(filter).length > 0;
   const start = mayRun(session) ? "Start one here, or from" : "Start one from";
   const more = isFiltered
     ? html`<a class="link" href="/">Show all runs</a>`

@@ -10,7 +10,7 @@ import { FACT_ICONS, type Fact, type Refused } from "./pieces.ts";
 
 /** Folder of new runs, and the setting for it. */
 export interface StartSettings {
-  folder?: string;
+  folder?: string | undefined;
   /** One sentence. */
   folderSetBy?: string;
 }
@@ -34,10 +34,11 @@ export function startChips(
   const { model, refusal, models = [], limits = {} } = readiness;
   const show = (one: Chip): Html => chip(one, fault === one.kind);
   const isMissing = model === undefined && refusal !== undefined;
-  const folderMenu = html`<h2>Folder the agent works in</h2>
+  const hasChoice = (readiness.folders?.length ?? 0) > 1;
+  const menu = html`<h2>${FOLDER}</h2>
     <p class="menu-text anywhere"><strong>${folder}</strong></p>
     <p class="note menu-text">${folderSetBy}</p>`;
-  return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu })}
+  return html`${hasChoice ? show(folderChip(readiness, folder, chosen)) : folder && folderSetBy && show({ kind: "folder", plain: folder, lead: "", menu })}
   ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen, whose) })}
   ${isMissing && html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`}${readiness.changes && show(changesChip(readiness, chosen))}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
@@ -88,6 +89,30 @@ const option = ({
     />${icon("tick")}<span class="cut" title="${title}">${title}</span
     >${end && html`<span class="end num">${end}</span>`} ${note && html`<small>${note}</small>`}
   </label>`;
+
+const FOLDER = "Folder the agent works in";
+
+/** `own`: the folder of runs that choose none. */
+function folderChip({ folders = [] }: Readiness, own: string | undefined, chosen: URLSearchParams): Chip {
+  const wanted = chosen.get("folder") ?? "";
+  const options = folders.map((path, index) => {
+    const isOwn = index === 0 && own !== undefined;
+    const title = oneLine(displayText(path.split(/[\\/]/).at(-1) ?? path), 100);
+    const value = isOwn ? "" : path;
+    const note = oneLine(displayText(path), 200);
+    return option({
+      name: "folder",
+      value,
+      title,
+      note,
+      ...(isOwn ? { end: "default" } : { word: title }),
+      isChosen: value === wanted,
+    });
+  });
+  const menu = html`<h2>${FOLDER}</h2>
+    <div role="radiogroup" aria-label="${FOLDER}">${options}</div>`;
+  return { kind: "folder", plain: own ?? "Choose a folder", lead: "", menu };
+}
 
 function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, whose: string): Html {
   const wanted = chosen.get("model") ?? "";
