@@ -7,14 +7,14 @@ import { fill, shownName } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import { type Holder, LOCAL, type Principal, parsePoint } from "../runs/run.ts";
 import { demandScope } from "../runs/scopes.ts";
-import type { PrincipalRuns, RunService, StartOutcome } from "../runs/service.ts";
+import type { PrincipalRuns, RunService } from "../runs/service.ts";
 import { lazyRuns } from "../server/contracts/deps.ts";
 import { type OpenedRuns, openRuns } from "./open-runs.ts";
 import { type RunSettings, environmentOf, workspaceOf } from "./settings.ts";
 import texts from "./texts.json" with { type: "json" };
 
 /** Methods about one run, its first argument, that need the files or the worker of its folder. */
-const OF_RUN = {
+const ROUTED = {
   watch: ["events", "live"],
   control: ["tell", "replyToModel", "cancel", "delete"],
   requests: ["answer", "useAnswer"],
@@ -22,28 +22,36 @@ const OF_RUN = {
   files: ["ofRun"],
 } as const satisfies { [Group in keyof PrincipalRuns]?: readonly (keyof PrincipalRuns[Group])[] };
 
-/** Closing it closes all services. */
+/** Folders in a message. */
+const MOST_SHOWN = 20;
+
+/** Opens the service of the setting `workspace` now, and those of other folders when they are needed. */
 export async function openFolderRuns(settings: RunSettings): Promise<OpenedRuns> {
   const base = await openRuns(settings);
   const folders = new FolderServices(settings, base);
-  folders.continueWork();
+  // Runs and schedules of an earlier process continue though nobody names their folder.
+  const continued = base.rows.environments().then((all) => Promise.all(all.map((one) => folders.in(one))));
+  continued.catch((error: unknown) => settings.logger.error("folders.not_opened", { error }));
+  const { services } = folders;
   return {
     ...base,
     as: (holder) => folders.as(holder),
     drain: async (milliseconds) => {
-      await Promise.all([base, ...(await folders.opened())].map((one) => one.drain(milliseconds)));
+      const opened = await Promise.all([...services.values()].map((one) => one.runs()));
+      await Promise.all([base, ...opened].map((one) => one.drain(milliseconds)));
     },
     close: async () => {
-      await folders.close();
+      await Promise.all([...services.values()].map((one) => one.close()));
       await base.close();
     },
   };
 }
 
 class FolderServices {
+  /** By folder. */
+  readonly services = new Map<string, ReturnType<typeof lazyRuns>>();
   readonly #settings: RunSettings;
   readonly #base: OpenedRuns;
-  readonly #services = new Map<string, ReturnType<typeof lazyRuns>>();
   /** The folder of the setting `workspace`. */
   readonly #home: string | undefined;
 
@@ -55,120 +63,101 @@ class FolderServices {
   }
 
   as(holder: Holder): PrincipalRuns {
-    const own = this.#base.as(holder);
     const { principal } = holder;
-    return {
-      ...this.#routed(own, holder),
-      agents: {
-        ...own.agents,
-        readiness: async () => {
-          const offered = this.#offered(principal).folders.map(({ path }) => path);
-          const first = (await this.#serviceOf(this.#home ?? offered[0])).as(holder);
-          const readiness = await first.agents.readiness();
-          return offered.length > 1 ? { ...readiness, folders: offered } : readiness;
-        },
-      },
+    const own = this.#base.as(holder);
+    const start: PrincipalRuns["control"]["start"] = async ({ folder, clientFolders, ...request }) => {
+      demandScope(holder, ["run"]);
+      const chosen = await this.#choose(principal, { folder, clientFolders, threadId: request.threadId });
+      if (typeof chosen === "object") return { ok: false, code: "folder_not_allowed", ...chosen };
+      return (await this.#of(chosen)).as(holder).control.start(request);
     };
-  }
-
-  /** Opens the services of folders with open runs or schedules. */
-  continueWork(): void {
-    const open = async () => {
-      for (const environment of await this.#base.rows.environments()) await this.#serviceIn(environment);
-    };
-    open().catch((error: unknown) => this.#settings.logger.error("folders.not_opened", { error }));
-  }
-
-  opened = (): Promise<RunService[]> => Promise.all([...this.#services.values()].map((one) => one.runs()));
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#services.values()].map((one) => one.close()));
-  }
-
-  #routed(own: PrincipalRuns, holder: Holder): PrincipalRuns {
-    type Methods = Record<string, Record<string, (...args: unknown[]) => unknown>>;
-    const ofRun = async (runId: unknown): Promise<PrincipalRuns> => {
-      const run = await this.#base.rows.read.run(holder.principal, String(runId));
-      return run === undefined ? own : (await this.#serviceIn(run.environment)).as(holder);
-    };
-    const start: PrincipalRuns["control"]["start"] = async (request) => this.#start(holder, request);
-    const { add, runNow } = own.schedules;
-    const schedules: Partial<PrincipalRuns["schedules"]> = {
+    const schedules: PrincipalRuns["schedules"] = {
+      ...own.schedules,
       add: async ({ folder, ...request }) => {
-        const chosen = await this.#folderFor(holder.principal, { folder });
+        const chosen = await this.#choose(principal, { folder });
         if (typeof chosen === "object") return { ok: false, code: "invalid", field: "folder", ...chosen };
-        return add(chosen === undefined ? request : { ...request, environment: this.#environmentOf(chosen) });
-      },
-      runNow: async (id) => {
-        const outcome = await runNow(id);
-        if (outcome.ok) await this.#serviceIn(outcome.run.environment);
-        return outcome;
+        if (chosen === undefined) return own.schedules.add(request);
+        const { config, env, lendable = false } = this.#settings;
+        const model = modelChoice({ model: config.model, models: config.models, env, lendable });
+        const environment = environmentOf({ ...config, workspace: chosen }, model);
+        await this.in(environment);
+        return own.schedules.add({ ...request, environment });
       },
     };
-    // The names of OF_RUN are those of methods, whose first argument is the ID of a run.
-    const handle = {
-      ...own,
-      control: { ...own.control, start },
-      schedules: { ...own.schedules, ...schedules },
+    const readiness: PrincipalRuns["agents"]["readiness"] = async () => {
+      const folders = this.#offered(principal).folders.map(({ path }) => path);
+      const first = (await this.#of(this.#home ?? folders[0])).as(holder);
+      return { ...(await first.agents.readiness()), ...(folders.length > 1 ? { folders } : {}) };
     };
-    for (const [group, names] of Object.entries(OF_RUN)) {
-      const methods = names.map((name) => [
-        name,
-        group === "watch"
-          ? async function* (...args: unknown[]) {
-              yield* ((await ofRun(args[0])) as unknown as Methods)[group]?.[name]?.(
-                ...args,
-              ) as AsyncIterable<unknown>;
-            }
-          : async (...args: unknown[]) =>
-              ((await ofRun(args[0])) as unknown as Methods)[group]?.[name]?.(...args),
-      ]);
-      Object.assign(handle, {
-        [group]: { ...handle[group as keyof PrincipalRuns], ...Object.fromEntries(methods) },
-      });
-    }
-    return handle;
+    const agents = { ...own.agents, readiness };
+    return this.#routed({ ...own, control: { ...own.control, start }, schedules, agents }, holder);
   }
 
-  async #start(holder: Holder, { folder, clientFolders, ...request }: StartRequest): Promise<StartOutcome> {
-    demandScope(holder, ["run"]);
-    const { threadId } = request;
-    const chosen = await this.#folderFor(holder.principal, { folder, clientFolders, threadId });
-    if (typeof chosen === "object") return { ok: false, code: "folder_not_allowed", ...chosen };
-    return (await this.#serviceOf(chosen)).as(holder).control.start(request);
+  /** The service that works on runs of an environment; that of the setting `workspace` if the folder is not allowed. */
+  async in(environment: string): Promise<RunService> {
+    const { folders, principalFolders, privatePaths } = this.#settings.config;
+    const folder = workspaceOf(environment);
+    if (folder === undefined || folder === this.#home || this.services.has(folder)) return this.#of(folder);
+    const allowed = allowedFolders([...folders, ...Object.values(principalFolders).flat()], privatePaths);
+    return this.#of(allowed.some(({ path }) => path === folder) ? folder : undefined);
+  }
+
+  async #of(folder: string | undefined): Promise<RunService> {
+    if (folder === undefined || folder === this.#home) return this.#base;
+    const { storage: _shared, ...settings } = this.#settings;
+    const { workspaceFolder: _own, ...config } = { ...settings.config, workspace: folder };
+    const service = this.services.get(folder) ?? lazyRuns(() => openRuns({ ...settings, config }));
+    this.services.set(folder, service);
+    return service.runs();
+  }
+
+  #routed(handle: PrincipalRuns, holder: Holder): PrincipalRuns {
+    type Method = (...args: unknown[]) => unknown;
+    const methodOf = async (group: string, name: string, runId: unknown): Promise<Method> => {
+      const run = await this.#base.rows.read.run(holder.principal, String(runId));
+      const service = run === undefined ? this.#base : await this.in(run.environment);
+      return Reflect.get(Reflect.get(service.as(holder), group), name) as Method; // ROUTED has names of methods
+    };
+    const groups = Object.entries(ROUTED).map(([group, names]) => {
+      const methods = names.map((name) => {
+        const call: Method = async (...args) => (await methodOf(group, name, args[0]))(...args);
+        const stream: Method = async function* (...args) {
+          yield* (await methodOf(group, name, args[0]))(...args) as AsyncIterable<unknown>;
+        };
+        return [name, group === "watch" ? stream : call];
+      });
+      return [group, { ...handle[group as keyof PrincipalRuns], ...Object.fromEntries(methods) }];
+    });
+    return { ...handle, ...Object.fromEntries(groups) };
   }
 
   /** The folder for a start, or why it cannot start; `undefined`: that of the setting `workspace`, if there is one. */
-  async #folderFor(
+  async #choose(
     principal: Principal,
     { folder, clientFolders = [], threadId }: Pick<StartRequest, "folder" | "clientFolders" | "threadId">,
   ): Promise<string | undefined | { message: string }> {
     const { folders, hasChoice } = this.#offered(principal);
     if (folder === undefined && !hasChoice) return undefined;
-    const isOffered = (path: string): boolean => folders.some((one) => one.path === path);
-    const shown = (path: string): string => (principal === LOCAL ? path : basename(path));
     const named = folder === undefined ? [] : foldersNamed(folder, folders);
-    const kept = hasChoice && threadId ? await this.#folderOfThread(principal, threadId) : undefined;
-    if (kept !== undefined && (folder === undefined ? isOffered(kept) : named.includes(kept))) return kept;
+    const filter = threadId && { threadId: parsePoint(threadId)?.threadId ?? threadId, tasksOnly: true };
+    const [newest] = filter ? await this.#base.rows.read.summaries(principal, filter, { limit: 1 }) : [];
+    const kept = hasChoice && newest ? workspaceOf(newest.environment) : undefined;
+    const mayKeep =
+      folder === undefined ? folders.some(({ path }) => path === kept) : named.includes(kept ?? "");
+    if (kept !== undefined && mayKeep) return kept;
+    const shown = (path: string): string => (principal === LOCAL ? path : basename(path));
     if (kept !== undefined)
       return { message: `No run was started: ${fill(texts.otherFolder, shownName(shown(kept)))}` };
-    const [chosen = folder === undefined ? this.#home : undefined] =
-      folder === undefined ? clientFolders.flatMap((one) => foldersNamed(one, folders)) : named;
+    const own = clientFolders.flatMap((one) => foldersNamed(one, folders))[0] ?? this.#home;
+    const chosen = folder === undefined ? own : named[0];
     if (chosen !== undefined && named.length < 2) return chosen;
-    const problem =
-      folder === undefined
-        ? texts.noFolder
-        : fill(named.length > 1 ? texts.manyFolders : texts.folderNotAllowed, shownName(folder));
+    const wrong = named.length > 1 ? texts.manyFolders : texts.folderNotAllowed;
+    const problem = folder === undefined ? texts.noFolder : fill(wrong, shownName(folder));
     const list = (named.length > 1 ? named : folders.map(({ path }) => path)).map(shown);
-    const more = list.length > LISTED ? ` and ${list.length - LISTED} more` : "";
-    const choices = list.length === 0 ? "" : ` Choose one of: ${list.slice(0, LISTED).join(", ")}${more}.`;
+    const more = list.length > MOST_SHOWN ? ` and ${list.length - MOST_SHOWN} more` : "";
+    const choices =
+      list.length === 0 ? "" : ` Choose one of: ${list.slice(0, MOST_SHOWN).join(", ")}${more}.`;
     return { message: `No run was started: ${problem}${choices}` };
-  }
-
-  async #folderOfThread(principal: Principal, threadId: string): Promise<string | undefined> {
-    const filter = { threadId: parsePoint(threadId)?.threadId ?? threadId, tasksOnly: true };
-    const [newest] = await this.#base.rows.read.summaries(principal, filter, { limit: 1 });
-    return newest && workspaceOf(newest.environment);
   }
 
   /** The folders that a principal's runs may work in, first that of the setting `workspace`. */
@@ -180,34 +169,4 @@ class FolderServices {
     const more = allowedFolders(patterns, privatePaths).filter(({ path }) => path !== this.#home);
     return { folders: [...home, ...more], hasChoice: patterns.length > 0 };
   }
-
-  #environmentOf(folder: string): string {
-    const { config, env, lendable = false } = this.#settings;
-    const choice = modelChoice({ model: config.model, models: config.models, env, lendable });
-    return environmentOf({ ...config, workspace: folder }, choice);
-  }
-
-  /** The service that works on runs of an environment; that of the setting `workspace` if the folder is not allowed. */
-  async #serviceIn(environment: string): Promise<RunService> {
-    const { folders, principalFolders, privatePaths } = this.#settings.config;
-    const folder = workspaceOf(environment);
-    if (folder === undefined || folder === this.#home || this.#services.has(folder))
-      return this.#serviceOf(folder);
-    const allowed = allowedFolders([...folders, ...Object.values(principalFolders).flat()], privatePaths);
-    return this.#serviceOf(allowed.some(({ path }) => path === folder) ? folder : undefined);
-  }
-
-  async #serviceOf(folder: string | undefined): Promise<RunService> {
-    if (folder === undefined || folder === this.#home) return this.#base;
-    const { storage: _shared, ...settings } = this.#settings;
-    const { workspaceFolder: _own, ...config } = settings.config;
-    const service =
-      this.#services.get(folder) ??
-      lazyRuns(() => openRuns({ ...settings, config: { ...config, workspace: folder } }));
-    this.#services.set(folder, service);
-    return service.runs();
-  }
 }
-
-/** Folders in a message. */
-const LISTED = 20;
