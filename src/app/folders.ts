@@ -30,7 +30,8 @@ export async function openFolderRuns(settings: RunSettings): Promise<OpenedRuns>
   const base = await openRuns(settings);
   const folders = new FolderServices(settings, base);
   // Runs and schedules of an earlier process continue though nobody names their folder.
-  const continued = base.rows.environments().then((all) => Promise.all(all.map((one) => folders.in(one))));
+  const environments = settings.keepsHouse === false ? Promise.resolve([]) : base.rows.environments();
+  const continued = environments.then((all) => Promise.all(all.map((one) => folders.in(one))));
   continued.catch((error: unknown) => settings.logger.error("folders.not_opened", { error }));
   const { services } = folders;
   return {

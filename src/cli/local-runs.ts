@@ -60,9 +60,9 @@ export async function withLocalRuns(
   const stop = (): void => interrupt.abort();
   for (const signal of ENDS) process.once(signal, stop);
   process.on(HANG_UP, stop);
-  const { openRuns } = await import("../app/open-runs.ts");
+  const { openFolderRuns } = await import("../app/folders.ts");
   // Only a process that works cleans up: looking at runs changes nothing.
-  const operator = await openRuns({ config, env: facts?.env ?? host.env, logger, keepsHouse: worksOn });
+  const operator = await openFolderRuns({ config, env: facts?.env ?? host.env, logger, keepsHouse: worksOn });
   // Keeps the process alive while it waits for a run that another process works on.
   const hold = setInterval(() => undefined, 2 ** 30);
   let code: ExitCode;
