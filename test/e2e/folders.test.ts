@@ -8,7 +8,10 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Approval } from "../../src/runs/run.ts";
 import { isApproval } from "../../src/runs/run.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
-import type { PrincipalRuns } from "../../src/runs/service.ts";
+import { folderName } from "../../src/app/settings.ts";
+import type { Run } from "../../src/runs/run.ts";
+import type { PrincipalRuns, RunService } from "../../src/runs/service.ts";
+import { openPages, visit } from "../server/page/support.ts";
 import { entry } from "../server/auth/support.ts";
 import { openParts } from "../support/folders.ts";
 import { type Home, connect, openHome } from "../support/harness.ts";
@@ -35,7 +38,11 @@ async function openRuns({ env }: Home) {
   const parts = openParts(env);
   onTestFinished(() => parts.close());
   const service = await parts.deps.runs();
-  return { runs: service.as({ principal: "local" }), close: () => parts.close() };
+  return {
+    runs: service.as({ principal: "local" }),
+    close: () => parts.close(),
+    service: service as RunService,
+  };
 }
 
 async function ended(runs: PrincipalRuns, runId: string) {
@@ -174,6 +181,49 @@ test("notes about the project and about the person are told apart, and runs are 
   expect(await found("workspace")).toEqual(["at home"]);
   for (const none of ["ap", "ap_", "%", "code", "pi", at("code/api")])
     expect(await found(none), none).toEqual([]);
+});
+
+test("the page starts runs and schedules in a folder, and shows the runs of one", async () => {
+  const { home, at } = await openFolders(DIRECT);
+  const { runs, service } = await openRuns(home);
+  const folderOf = ({ environment }: Pick<Run, "environment">) => folderName(environment);
+  const pages = await openPages(service, undefined, { settings: { folder: "workspace" }, folderOf });
+  const { get, post } = await visit(pages.link({ principal: "local", purpose: "decide" }));
+  const form = (await get("/")).body;
+  expect([...form.matchAll(/name="folder"\s+value="([^"]*)"/g)].map(([, value]) => value)).toEqual([
+    "",
+    at("code/api"),
+    at("code/web"),
+  ]);
+  for (const folder of [at("code/api"), at("code/web"), ""]) {
+    const started = await post("/start", { task: `in ${folder}`, folder });
+    expect(started.status).toBe(303);
+    await ended(runs, String(started.headers["location"]).slice("/runs/".length));
+  }
+  expect(existsSync(at("code/api/note.md"))).toBe(true);
+  const refused = await post("/start", { task: "in vain", folder: at("elsewhere") });
+  expect(refused.status).toBe(422);
+  expect(refused.body).toContain("none of the folders that runs may work in");
+  expect(refused.body).toContain("in vain");
+  const list = (await get("/?folder=api")).body;
+  expect(list).toContain(`in ${at("code/api")}`);
+  expect(list).not.toContain(`in ${at("code/web")}`);
+  expect(list).toMatch(
+    /href="\/\?status=failed&#38;folder=api"|href="\/\?status=failed&amp;folder=api"|status=failed&folder=api/,
+  );
+  const schedule = {
+    task: "daily",
+    expression: "0 7 * * *",
+    timeZone: "UTC",
+    catchUp: "one",
+    catchUpLimit: "1",
+  };
+  expect((await post("/schedules/add", { ...schedule, folder: at("code/web") })).status).toBe(303);
+  expect((await post("/schedules/add", { ...schedule, folder: at("elsewhere") })).status).toBe(422);
+  const [added] = await runs.schedules.list();
+  expect(folderOf({ environment: added?.environment ?? "" })).toBe("web");
+  const now = await runs.schedules.runNow(added?.id ?? "");
+  expect((await ended(runs, now.ok ? now.run.id : "")).run.environment).toContain("code/web");
 });
 
 test("a client's own folder counts: the variable of its project, or its roots", async () => {
