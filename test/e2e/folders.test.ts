@@ -208,9 +208,7 @@ test("the page starts runs and schedules in a folder, and shows the runs of one"
   const list = (await get("/?folder=api")).body;
   expect(list).toContain(`in ${at("code/api")}`);
   expect(list).not.toContain(`in ${at("code/web")}`);
-  expect(list).toMatch(
-    /href="\/\?status=failed&#38;folder=api"|href="\/\?status=failed&amp;folder=api"|status=failed&folder=api/,
-  );
+  expect(list).toMatch(/status=failed&(?:#38;|amp;)?folder=api/);
   const schedule = {
     task: "daily",
     expression: "0 7 * * *",

@@ -500,3 +500,40 @@ describe("links of a project that lead out of it", () => {
     expect(readdirSync(join(project, "config"))).toEqual(["mcp.json"]);
   });
 });
+
+describe("one entry for all projects", () => {
+  const argsOf = (stdout: string): string => stdout.slice(stdout.indexOf("--folders"));
+
+  it("names the folders beside the current one, or those that are given or configured", async () => {
+    const beside = await bin(["install", "claude-code", "--all-projects", "--model", "offline", "--print"]);
+    expect(beside.stdout).toContain("--scope user");
+    expect(argsOf(beside.stdout)).toContain(join(home, "*"));
+    expect(beside.stdout).not.toContain("--workspace");
+    const given = ["install", "cursor", "--all-projects", "--folders", "~/code/*", "--folders", "~/notes"];
+    const none = await bin([...given, "--model", "offline", "--yes"]);
+    expect([none.code, none.stdout]).toEqual([1, expect.stringContaining("0 folders to choose from")]);
+    mkdirSync(join(home, "code/api"), { recursive: true });
+    const { code, stdout } = await bin([...given, "--model", "offline", "--yes"]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("1 folder to choose from")]);
+    const { args } = valueOf(join(home, CURSOR))["mcpServers"]?.["deepagent"] as { args: string[] };
+    expect(args.slice(-6)).toEqual([
+      "--folders",
+      join(home, "code/*"),
+      "--folders",
+      join(home, "notes"),
+      "--model",
+      "offline",
+    ]);
+    const env = { DEEPAGENT_FOLDERS: "~/work/*" };
+    const configured = await bin(
+      ["install", "codex", "--all-projects", "--model", "offline", "--print"],
+      env,
+    );
+    expect(configured.stdout).toContain(join(home, "work/*"));
+  });
+
+  it("is refused together with the configuration of one project", async () => {
+    const { code, stderr } = await bin(["install", "cursor", "--all-projects", "--project", "--yes"]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("omit --project")]);
+  });
+});
