@@ -118,62 +118,70 @@ function countBytes(value: unknown): number {
   return bytes;
 }
 
-/** Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. */
-export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
-  const { content, tool_call_chunks: chunks = [], response_metadata, usage_metadata, id } = piece;
+/**
+ * Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. `isFirst`: no
+ * piece before was cut.
+ */
+export function cutPiece(piece: AIMessageChunk, room: number, isFirst: boolean): AIMessageChunk {
+  const { content, tool_call_chunks: chunks = [], usage_metadata, id } = piece;
+  // The reason of the end would be joined to ours; OpenAI's package would send `output` in place of the message.
+  const { stop_reason: _reason, output: _output, ...metadata } = piece.response_metadata;
   const texts = typeof content === "string" ? content : content.filter(({ type }) => type === "text");
   return new AIMessageChunk({
     content: withTexts(texts, (text) => headOf(text, room)),
     tool_call_chunks: room === 0 ? [] : chunks.map((chunk) => ({ ...chunk, args: "" })),
-    response_metadata,
+    response_metadata: isFirst ? { ...metadata, stop_reason: "max_output_tokens" } : metadata,
     ...defined({ usage_metadata, id }),
   });
 }
 
 /**
- * Makes the message of a reply's joined pieces. A call whose arguments are not valid JSON, or have too many values,
- * becomes an invalid call that keeps their beginning. LangChain would parse them character by character to turn them
- * into JSON.
+ * Reads the calls of a streamed reply anew from their pieces: LangChain completes JSON that is cut, so that half a file
+ * would be written. A call whose arguments are not valid JSON, or have too many values, becomes an invalid call that
+ * keeps their beginning. A reply without pieces of calls keeps its calls.
  */
-export function assembleReply(joined: AIMessageChunk, isCut: boolean): AIMessageChunk {
-  const {
-    content,
-    tool_call_chunks: chunks = [],
-    additional_kwargs,
-    response_metadata,
-    usage_metadata,
-  } = joined;
-  const valid: ToolCallChunk[] = [];
-  const invalid: InvalidToolCall[] = [];
-  for (const given of chunks) {
-    const chunk = { ...given, args: plainArguments(given.args ?? "") };
-    const named = { ...short("id", chunk.id), ...short("name", chunk.name) };
-    const hasArgs = chunk.args.trim() !== "";
-    const isTooLarge = bytesShapeProblem(Buffer.from(chunk.args), ARGUMENTS_SHAPE) !== undefined;
-    // Without an index, these may be a part of the arguments.
-    const isBroken = !isTooLarge && chunk.index !== undefined && !isJson(chunk.args);
-    const problem = isTooLarge ? TOO_MANY_VALUES : isBroken ? "Malformed args." : undefined;
-    const error = hasArgs ? problem : undefined;
-    const args = headOf(chunk.args, LONGEST_NAME);
-    if (error === undefined) valid.push({ ...chunk, ...named });
-    else invalid.push({ type: "invalid_tool_call", ...named, args, error });
-  }
-  // OpenAI's package would send the copy in `output` in place of the message.
-  const { output: _output, ...metadata } = response_metadata;
+export function assembleReply(given: AIMessageChunk): AIMessageChunk {
+  const { content, tool_call_chunks: chunks = [], additional_kwargs, response_metadata } = given;
+  const read = joinChunks(chunks).map(readCall(isCut(given)));
   const message = new AIMessageChunk({
-    additional_kwargs,
-    ...defined({ usage_metadata }),
-    // Calls that came in pieces are read from the pieces.
-    tool_calls: chunks.length > 0 ? [] : (joined.tool_calls ?? []),
     // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
     content: withTexts(content, wellFormed),
-    ...short("id", joined.id),
-    response_metadata: isCut ? { ...metadata, stop_reason: "max_output_tokens" } : response_metadata,
-    tool_call_chunks: valid,
+    additional_kwargs,
+    response_metadata,
+    tool_calls: chunks.length > 0 ? read.flatMap(({ call }) => call ?? []) : (given.tool_calls ?? []),
+    ...defined({ usage_metadata: given.usage_metadata, id: given.id && headOf(given.id, LONGEST_NAME) }),
   });
-  message.invalid_tool_calls = [...(message.invalid_tool_calls ?? []), ...invalid];
+  message.invalid_tool_calls =
+    chunks.length > 0 ? read.flatMap(({ invalid }) => invalid ?? []) : (given.invalid_tool_calls ?? []);
   return message;
 }
+
+/** Joins the pieces of each call. LangChain joins those with an index only. */
+function joinChunks(chunks: readonly ToolCallChunk[]): ToolCallChunk[] {
+  const calls: ToolCallChunk[] = [];
+  for (const chunk of chunks) {
+    const known = calls.find(({ id, index }) =>
+      chunk.index === undefined ? id === chunk.id : index === chunk.index && (!chunk.id || id === chunk.id),
+    );
+    if (known === undefined) calls.push({ ...chunk });
+    else known.args = `${known.args ?? ""}${chunk.args ?? ""}`;
+  }
+  return calls;
+}
+
+/** `isShort`: the reply was cut, so that a call without arguments may have been about to have some. */
+const readCall =
+  (isShort: boolean) =>
+  ({ id, name = "", args: written = "" }: ToolCallChunk): { call?: ToolCall; invalid?: InvalidToolCall } => {
+    const text = plainArguments(written);
+    const isEmpty = text.trim() === "";
+    const named = { name: headOf(name, LONGEST_NAME), ...(id && { id: headOf(id, LONGEST_NAME) }) };
+    const isTooLarge = bytesShapeProblem(Buffer.from(text), ARGUMENTS_SHAPE) !== undefined && !isEmpty;
+    const args = isTooLarge ? undefined : parsedJson(isEmpty && !isShort ? "{}" : text);
+    if (isRecord(args)) return { call: { ...named, args, type: "tool_call" } };
+    const error = isTooLarge ? TOO_MANY_VALUES : "Malformed args.";
+    return { invalid: { ...named, type: "invalid_tool_call", args: headOf(text, LONGEST_NAME), error } };
+  };
 
 /**
  * Arguments as JSON: without an empty object before them, or the quotes of a text, which some servers add, and mended
@@ -181,7 +189,7 @@ export function assembleReply(joined: AIMessageChunk, isCut: boolean): AIMessage
  */
 function plainArguments(args: string): string {
   const text = args.replace(/^\s{0,9}\{\s{0,9}\}(?=\s{0,9}\{)/, "");
-  if (/^\s{0,9}\{/.test(text) && isJson(text)) return text;
+  if (/^\s{0,9}\{/.test(text) && parsedJson(text) !== undefined) return text;
   if (bytesShapeProblem(Buffer.from(text), ARGUMENTS_SHAPE) !== undefined) return text;
   const value = looseJson(text);
   if (typeof value === "string") return plainArguments(value);
@@ -195,9 +203,6 @@ const withTexts = (content: MessageContent, change: (text: string) => string): M
         block.type === "text" ? { ...block, text: change(String(block["text"])) } : block,
       );
 
-const short = (key: "id" | "name", word: string | undefined): Record<string, string> =>
-  word === undefined ? {} : { [key]: headOf(word, LONGEST_NAME) };
-
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const CALL_BLOCKS: ReadonlySet<string> = new Set(
   "tool_use tool_call tool_call_chunk invalid_tool_call function_call input_json_delta".split(" "),
@@ -210,22 +215,24 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set(
  * providers refer to them later. The reply gets the name of the agent, if it has one. `tools`: names of its tools.
  */
 export function safeReply(
-  given: AIMessage,
+  answer: AIMessage,
   thread: readonly BaseMessage[],
   { name: agent, tools = [] }: { name?: string | undefined; tools?: Iterable<string> } = {},
 ): { reply: AIMessage; refused: ToolMessage[] } {
   const names = [...tools];
+  const isStream = AIMessageChunk.isInstance(answer);
+  const given = isStream ? assembleReply(answer) : answer;
   const isShort = isCut(given);
   const incomplete = isShort
     ? "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls."
     : INCOMPLETE;
-  const broken = brokenCalls(given, isShort);
   const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
   const read = [
-    ...calls.map((call) => {
+    ...calls.map((call, at) => {
       const isTooLarge = shapeProblem(call.args, ARGUMENTS_SHAPE) !== undefined;
       const problem = isRecord(call.args) ? (isTooLarge ? TOO_MANY : undefined) : INCOMPLETE;
-      return { call, why: broken.has(call) ? incomplete : problem };
+      // If a cut answer was not streamed, nobody knows whether its last call is complete.
+      return { call, why: isShort && !isStream && at === calls.length - 1 ? incomplete : problem };
     }),
     ...invalid.map(({ id, name = "", error }) => ({
       call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
@@ -250,34 +257,6 @@ export function safeReply(
   reply._updateId(isNew ? reply.id : randomUUID());
   return { reply, refused };
 }
-
-/**
- * Calls whose arguments LangChain completed: if an answer is cut at the limit of output tokens, LangChain closes the
- * JSON at that point, and half a file would be written. If a cut answer was not streamed, nobody knows whether its
- * last call is complete.
- */
-function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> {
-  if (!AIMessageChunk.isInstance(reply)) return new Set(isShort ? reply.tool_calls?.slice(-1) : []);
-  const groups: Array<{ id: string | undefined; index: number | undefined; json: string }> = [];
-  for (const { id, index, args = "" } of reply.tool_call_chunks ?? []) {
-    const group = groups.find(
-      (known) =>
-        (index !== undefined && known.index === index && (!id || id === known.id)) ||
-        (index === undefined && id === known.id),
-    );
-    if (group) group.json += args;
-    else groups.push({ id, index, json: args });
-  }
-  const broken = (reply.tool_calls ?? []).filter((call) => {
-    const at = groups.findIndex(({ id }) => id === call.id);
-    const [group] = at < 0 ? [] : groups.splice(at, 1);
-    // Most calls without arguments have no JSON; a cut one may have been about to have some.
-    return group?.json.trim() === "" ? isShort : !isJson(group?.json ?? "{}");
-  });
-  return new Set(broken);
-}
-
-const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
 function mendCall(
   call: ToolCall,

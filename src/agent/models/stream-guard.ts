@@ -51,11 +51,7 @@ const PART = 16_384;
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   const textOf = (body: ReadableStream<Uint8Array>, limit: number): Promise<string> =>
-    within(
-      idleMs,
-      new Response(body.pipeThrough(firstBytes(limit))).text(),
-      () => new ModelSilentError(idleMs),
-    );
+    within(idleMs, beginningOfBody(body, limit), () => new ModelSilentError(idleMs));
   return async (input, init) => {
     const response = await fetch(input, init);
     const { body, ok, status, statusText, headers } = response;
@@ -88,15 +84,17 @@ function asStream(text: string): Response | undefined {
   return refusal && new Response(refusal.body, { status: refusal.status ?? 400, headers });
 }
 
-function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
+/** The first `limit` bytes of an answer, as text. */
+export function beginningOfBody(body: ReadableStream<Uint8Array>, limit: number): Promise<string> {
   let left = limit;
-  return new TransformStream({
+  const first = new TransformStream<Uint8Array, Uint8Array>({
     transform(piece, controller) {
       controller.enqueue(piece.subarray(0, left));
       left -= piece.byteLength;
       if (left <= 0) controller.terminate();
     },
   });
+  return new Response(body.pipeThrough(first)).text();
 }
 
 function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {

@@ -40,9 +40,16 @@ const THOUGHT_TAGS: Readonly<Record<string, string>> = table.thoughts;
 const SCAN =
   /`[^`\n]+`|^[ \t]*(?:>[^\n]*|(?<fence>`{3,}|~{3,})(?<info>(?:[^\n`~][^\n`]*)?)$|(?<bare>\[?\s?\{\s?"(?:name|type)"\s?:))|(?<![`"'“‘«])[<[]/gm;
 
+const START = String.raw`(?:<\|start\|>assistant)?`;
+
 /** Tags of thoughts, the first of them at the beginning of a line only; tags of an answer; first words of calls. */
-const TAG =
-  /(?<tag><(?:think|thinking|thought|seed:think)>)|(?:<\|start\|>assistant)?(?<token>\[THINK\]|<\|START_THINKING\|>|<\|channel>thought|<\|channel\|>analysis<\|message\|>)|(?<closed><\/(?:think|thinking|thought|seed:think)>|\[\/THINK\]|<\|END_THINKING\|>)|(?<mark>(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)(?:\s?<\|constrain\|>\w+)?<\|message\|>|<\|(?:START_RESPONSE|END_RESPONSE|end|return)\|>)|(?<call><(?:minimax:|seed:)?tool_call>|<function(?:=|\sname=)|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls>|tool_calls>|invoke\s)|<[｜|]tool▁calls?▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|tool_call_start\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call\|?>|<\|START_ACTION\|>|<start_function_call>|(?:<\|start\|>assistant)?<\|channel\|>(?:commentary|analysis)\s|<\|start\|>assistant\s)/y;
+const TAG = new RegExp(
+  Object.entries(table.tags)
+    // A token may stand behind the start of a message.
+    .map(([name, forms]) => `${name === "token" ? START : ""}(?<${name}>${forms.join("|")})`)
+    .join("|"),
+  "y",
+);
 
 /** The next code, quotation, tag or beginning of a call; an empty word at the end of the text if there is none. */
 function nextFound(
@@ -167,6 +174,9 @@ function withoutCuts(text: string, cuts: ReadonlyArray<readonly [from: number, t
   return [...kept, text.slice(cuts.at(-1)?.[1] ?? 0)].join("").trim();
 }
 
+/** Tags around calls; those of the first group can begin one, and some of the others end an answer. */
+const SECTION = new RegExp(`(${table.sections.begins.join("|")})|${table.sections.ends.join("|")}`, "y");
+
 /** Reads the markup of calls from `start` to the end of the text. */
 class Markup {
   readonly text: string;
@@ -188,9 +198,6 @@ class Markup {
   reachesEnd(isBare: boolean): boolean {
     const followsBlankLine = /(?:^|\n[ \t]{0,4}\n)[ \t]{0,4}$/.test(this.before());
     if (isBare && !(followsBlankLine && this.json(true))) return false;
-    // Tags around calls; those of the first group can begin one, and some of the others end an answer.
-    const section =
-      /(<(?:minimax:|seed:)?tool_call>|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁begin[｜|]>|<[｜|]tool▁call▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|START_ACTION\|>|<\|tool_call\|?>|<start_function_call>)|<\/(?:minimax:|seed:)?tool_call>|<\/(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁end[｜|]>|<\|tool_calls_section_end\|>|<\|(?:im_end|eot_id|eom_id|end|observation|user|START_RESPONSE|END_RESPONSE)\|>|<[｜|]end▁of▁sentence[｜|]>|<\/s>/y;
     for (let mayBegin = !isBare; ;) {
       this.skip(/\s*/y);
       if (this.at >= this.text.length) break;
@@ -198,7 +205,7 @@ class Markup {
       if (isRead === false) return false;
       if (isRead === true) mayBegin = false;
       else {
-        const tag = this.skip(section);
+        const tag = this.skip(SECTION);
         if (tag !== null) mayBegin = tag[1] !== undefined;
         else if (mayBegin && this.skipTruncated()) break;
         else return false;

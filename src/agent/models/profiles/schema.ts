@@ -55,6 +55,9 @@ export const requestRules = z
   .partial();
 export type RequestRules = z.output<typeof requestRules>;
 
+/** Members of a request for an effort of reasoning; those of a provider come before those of a family. */
+const efforts = z.partialRecord(z.enum(EFFORTS), z.record(text, z.unknown())).optional();
+
 const providerSchema = z.strictObject({
   source: names.min(1),
   /** The protocol by which it is asked without a package of its own; absent: only its package can. */
@@ -80,8 +83,9 @@ const providerSchema = z.strictObject({
   hosts: names.optional(),
   /** It runs on a person's own machine, with a window that the machine's memory bounds. */
   local: z.boolean().optional(),
-  /** The API that reports the windows of its models. */
-  asks: z.enum(["models", "ollama", "lmstudio", "llamacpp", "litellm", "copilot"]).optional(),
+  /** Paths that report the windows of its models: beside its address, or with a slash from the root of the server. */
+  asks: names.optional(),
+  reasoning: efforts,
   /** LangChain's package, and its versions if the program does not have it. */
   package: z.strictObject({ name: text, versions: text.optional(), chatModel: text }).optional(),
   request: requestRules.optional(),
@@ -98,8 +102,7 @@ const familySchema = z.strictObject({
   /** Its weights are public: a server may run it with a smaller window. */
   open: z.boolean(),
   media: z.array(z.enum(TYPES)),
-  /** Members of a request for an effort of reasoning. */
-  reasoning: z.partialRecord(z.enum(EFFORTS), z.record(text, z.unknown())).optional(),
+  reasoning: efforts,
   request: requestRules.optional(),
   source: names.min(1),
 });
