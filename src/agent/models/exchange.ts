@@ -123,9 +123,11 @@ export class Exchange {
   }
 
   #lessonIn(error: unknown, body: Json, wire: Wire, rules: RequestRules): Lesson | undefined {
-    const { status, kind, text } = failureFacts(error);
+    const { status, kind, text, reason, reported } = failureFacts(error);
     const isAboutForm = kind === undefined || kind === "unsupported" || kind === "fault";
-    if (!isAboutForm || !ABOUT_FORM.has(status)) return undefined;
+    // A refusal inside a stream may have no status.
+    const isRefusal = status === undefined ? reported && reason === "model_error" : ABOUT_FORM.has(status);
+    if (!isAboutForm || !isRefusal) return undefined;
     if (wire === "messages" && /signature|thinking/i.test(text)) {
       const refused = readSignatures(body).map(hashSignature);
       refused.forEach((digest) => this.#refusedSignatures.add(digest));
@@ -175,6 +177,38 @@ export function setExchange<Model extends object>(model: Model, exchange: Exchan
   return model;
 }
 
+const isStream = (answer: unknown): answer is AsyncIterable<unknown> =>
+  isObject(answer) && Symbol.asyncIterator in answer;
+
+/** The events of an answer once one has content: servers refuse requests in streams that they began, too. */
+async function begun(events: AsyncIterable<unknown>): Promise<AsyncGenerator> {
+  const source = events[Symbol.asyncIterator]();
+  const first: unknown[] = [];
+  let next = await source.next();
+  while (next.done !== true && isPreamble(next.value)) {
+    first.push(next.value);
+    next = await source.next();
+  }
+  return (async function* () {
+    try {
+      yield* first;
+      for (; next.done !== true; next = await source.next()) yield next.value;
+    } finally {
+      await source.return?.();
+    }
+  })();
+}
+
+/** True for an event before the content of an answer. */
+function isPreamble(event: unknown): boolean {
+  const { type, choices } = recordOf(event);
+  if (typeof type === "string")
+    return /^(?:ping|message_start|response\.(?:created|queued|in_progress))$/.test(type);
+  const { delta, finish_reason: end } = recordOf(asArray(choices)[0]);
+  const { role: _role, content, ...others } = recordOf(delta);
+  return !end && !content && Object.keys(others).length === 0;
+}
+
 type Send = (request: Json, ...more: unknown[]) => Promise<unknown>;
 
 interface Completions {
@@ -196,9 +230,10 @@ export function exchangeCompletions<Model extends object>(
   const send = completions.completionWithRetry.bind(completions);
   completions.completionWithRetry = async (request, ...more) => {
     const messages = asArray(request["messages"]).map((message) => unpacked(recordOf(message)));
-    const answer = await exchange.send({ ...request, messages }, "chat", (sent) => send(sent, ...more));
-    const isStream = isObject(answer) && Symbol.asyncIterator in answer;
-    return isStream ? strictChunks(answer as AsyncIterable<unknown>) : answer;
+    return exchange.send({ ...request, messages }, "chat", async (sent) => {
+      const answer = await send(sent, ...more);
+      return isStream(answer) ? begun(strictChunks(answer)) : answer;
+    });
   };
   if (responses === undefined) return completions;
   const stream = completions._streamResponseChunks.bind(completions);
@@ -227,9 +262,11 @@ export function exchangeMessages<Model extends object>(model: Model, exchange: E
   if (typeof messages.createStreamWithRetry !== "function") return model;
   const open = messages.createStreamWithRetry.bind(messages);
   messages.createStreamWithRetry = async (request, ...more) => {
-    const stream = await exchange.send(request, "messages", (sent) => open(sent, ...more));
-    const events = strictEvents(stream as AsyncIterable<unknown>);
-    return Object.assign(events, { controller: isRecord(stream) ? stream["controller"] : undefined });
+    return exchange.send(request, "messages", async (sent) => {
+      const stream = await open(sent, ...more);
+      const events = await begun(strictEvents(stream as AsyncIterable<unknown>)); // it is the SDK's
+      return Object.assign(events, { controller: isRecord(stream) ? stream["controller"] : undefined });
+    });
   };
   return model;
 }
@@ -249,7 +286,10 @@ export async function openAiModel(
   const asking = responses as unknown as Completions; // LangChain's class has it
   const send = asking.completionWithRetry.bind(responses);
   asking.completionWithRetry = (request, ...more) =>
-    exchange.send(request, "responses", (sent) => send(sent, ...more));
+    exchange.send(request, "responses", async (sent) => {
+      const answer = await send(sent, ...more);
+      return isStream(answer) ? begun(answer) : answer;
+    });
   const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
   return new ChatOpenAI({ ...fields, completions: setExchange(completions, exchange), responses });
 }

@@ -99,12 +99,12 @@ const LONGEST_NAME = 128;
 const TOO_MANY_VALUES = "too many values";
 
 /** Number of bytes that a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
-export const sizeOfPiece = ({
-  content,
-  tool_call_chunks: chunks,
-  tool_calls: calls,
-  additional_kwargs: others,
-}: AIMessageChunk): number => Math.max(...[content, chunks?.length ? chunks : calls, others].map(countBytes));
+export function sizeOfPiece(piece: AIMessageChunk): number {
+  const { content, tool_call_chunks: chunks, additional_kwargs: others } = piece;
+  // LangChain parses the JSON of a piece as soon as its calls are read.
+  const calls: unknown = chunks?.length ? chunks : piece.tool_calls;
+  return Math.max(...[content, calls, others].map(countBytes));
+}
 
 /** Bytes of all strings in `value`, but for the types of blocks. */
 function countBytes(value: unknown): number {

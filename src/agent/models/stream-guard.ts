@@ -62,12 +62,13 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       return new Response(readRefusal(text)?.body ?? text, { status, statusText, headers });
     }
     if (type?.startsWith("text/event-stream"))
-      return new Response(guardedBody(body, idleMs), { status, statusText, headers });
+      return new Response(guardedBody(body.getReader(), idleMs), { status, statusText, headers });
     if (type === undefined || !(typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body)))
       return response;
-    const answer = /\bjson\b/.test(type) ? asStream(await textOf(body, LONGEST_EVENT)) : undefined;
+    const answer = /\bjson\b/.test(type)
+      ? asStream(await textOf(body, LONGEST_EVENT))
+      : await unnamedStream(body.getReader(), idleMs);
     if (answer) return answer;
-    await body.cancel().catch(() => undefined);
     throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
   };
 }
@@ -97,11 +98,25 @@ export function beginningOfBody(body: ReadableStream<Uint8Array>, limit: number)
   return new Response(body.pipeThrough(first)).text();
 }
 
-function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {
-  const reader = source.getReader();
+type Reader = ReadableStreamDefaultReader<Uint8Array>;
+
+/** A stream of events that a proxy gave another type. */
+async function unnamedStream(reader: Reader, idleMs: number): Promise<Response | undefined> {
+  const { value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
+  if (value !== undefined && /^\s*(?:data|event|id|retry)?:/.test(new TextDecoder().decode(value)))
+    return new Response(guardedBody(reader, idleMs, value));
+  await reader.cancel().catch(() => undefined);
+  return undefined;
+}
+
+/** `arrived`: a part of the stream that was read before. */
+function guardedBody(
+  reader: Reader,
+  idleMs: number,
+  arrived: Uint8Array = new Uint8Array(),
+): ReadableStream<Uint8Array> {
   const decoder = new TextDecoder();
   const answer = new AnswerLines();
-  let arrived: Uint8Array = new Uint8Array();
   let waitedMs = 0;
   let silentMs = 0;
   return new ReadableStream<Uint8Array>({
@@ -183,6 +198,9 @@ class AnswerLines {
     const line = this.#open.join("");
     this.#open = [];
     if (line === "") this.#length = 0;
+    // Some gateways write a refusal into the stream as it is.
+    const refusal = line.startsWith("{") ? readRefusal(line) : undefined;
+    if (refusal) throw Object.assign(new Error(refusal.message), { status: refusal.status });
     if (!line.startsWith("data:")) return;
     if (WHOLE.test(line)) this.#isWhole = true;
     else if (/"type":\s*"(?:response\.failed|error)"/.test(line)) throwReported(line.slice("data:".length));
@@ -236,16 +254,22 @@ async function within<T>(milliseconds: number, work: Promise<T>, late: () => Err
  * A refusal with its words in `error.message`, where clients look for them; `undefined` if the body is not JSON, or
  * does not have the reason of the refusal.
  */
-function readRefusal(text: string): { status: number | undefined; body: string } | undefined {
+function readRefusal(
+  text: string,
+): { status: number | undefined; message: string; body: string } | undefined {
   const value = parsedJson(text);
   // Gemini puts its refusal into a list.
   const given = recordOf([value].flat()[0]);
   const error = recordOf(given["error"]);
-  const message = findWords(given);
-  if (message === undefined) return undefined;
+  const words = findWords(given);
+  if (words === undefined) return undefined;
+  const { param } = error;
+  const isUnnamed = typeof param === "string" && /^\w+$/.test(param) && !words.includes(param);
+  const message = isUnnamed ? `${words} (${param})` : words;
   const { status_code: number } = recordOf(given["base_resp"]);
+  const { error: _inner, ...outer } = given;
   const report: Record<string, unknown> = {
-    ...given,
+    ...outer,
     ...(typeof number === "number" ? { code: `base_resp_${number}` } : {}),
     ...error,
   };
@@ -262,7 +286,7 @@ function readRefusal(text: string): { status: number | undefined; body: string }
   const status =
     codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600) ?? (cause && statuses[cause]);
   const isUsual = value === given && error["message"] === message;
-  return { status, body: isUsual ? text : JSON.stringify({ error: { ...report, message } }) };
+  return { status, message, body: isUsual ? text : JSON.stringify({ error: { ...report, message } }) };
 }
 
 /** Members in which gateways and model servers put the reason, the plainest first. The last are MiniMax's. */
@@ -272,6 +296,9 @@ function findWords(value: unknown): string | undefined {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   if (Array.isArray(value)) return value.map(findWords).find((words) => words !== undefined);
   if (!isRecord(value) || value["status_code"] === 0) return undefined;
+  const { loc, msg } = value;
+  // Servers made with FastAPI name the member beside their words.
+  if (Array.isArray(loc) && typeof msg === "string") return `${loc.join(".")}: ${msg}`;
   const reasons = isRecord(value["error"]) ? REASON_MEMBERS.toReversed() : REASON_MEMBERS;
   return reasons.map((name) => findWords(value[name])).find((words) => words !== undefined);
 }

@@ -4,7 +4,7 @@ import { orElse } from "../../../core/errors.ts";
 import { parsedJson, recordOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
 import table from "./lessons.json" with { type: "json" };
-import { type Json, THOUGHT_MEMBERS, type Wire, hasCalls, isForced } from "./outgoing.ts";
+import { type Json, THOUGHT_MEMBERS, type Wire, hasCalls, isForced, isUnthought } from "./outgoing.ts";
 import { type Profile, joinRules } from "./profile.ts";
 import { type RequestRules, requestRules } from "./schema.ts";
 
@@ -30,7 +30,7 @@ export function learn(refused: RefusedRequest): Lesson | undefined {
   const sentences = refused.text.split(/(?<=[.!;])\s/);
   for (const { words, facts, about, change } of LESSONS) {
     const isSaid = sentences.some((sentence) => words.every((word) => word.test(sentence)));
-    const lesson = isSaid && facts.every((holds) => holds?.(refused)) ? change(refused) : undefined;
+    const lesson = isSaid && facts.every((holds) => holds(refused)) ? change(refused) : undefined;
     const rules = lesson && joinRules(refused.rules, lesson);
     if (lesson && JSON.stringify(rules) !== JSON.stringify(refused.rules))
       return { rules: lesson, about: [about, lesson.drop?.join(", ") ?? []].flat().join(" ") };
@@ -58,6 +58,7 @@ const FACTS: Readonly<Record<string, (refused: RefusedRequest) => boolean>> = {
   noTools: (refused) => !hasTools(refused),
   thoughts: (refused) =>
     messageList(refused).some((message) => THOUGHT_MEMBERS.some((name) => name in message)),
+  unthought: (refused) => messageList(refused).some(isUnthought),
   userAfterTool: (refused) =>
     messageList(refused).some(({ role }, at, all) => role === "user" && all[at - 1]?.["role"] === "tool"),
   emptyReply: (refused) =>
@@ -98,6 +99,15 @@ const CHANGES: Readonly<Record<string, (refused: RefusedRequest) => RequestRules
   },
 };
 
+/** A fact by its name, or `rule=value` for the present value of a rule. */
+function readFact(name: string): (refused: RefusedRequest) => boolean {
+  const [rule = "", value] = name.split("=");
+  if (value !== undefined) return ({ rules }) => String(Reflect.get(rules, rule)) === value;
+  const fact = FACTS[rule];
+  if (fact === undefined) throw new Error(`There is no fact ${rule} of a refused request.`);
+  return fact;
+}
+
 const UNWANTED = new RegExp(table.unwanted, "i");
 
 /**
@@ -107,7 +117,7 @@ const UNWANTED = new RegExp(table.unwanted, "i");
 const LESSONS = table.lessons.map((row: LessonRow) => ({
   about: row.about,
   words: row.words.map((word) => (word === "{unwanted}" ? UNWANTED : new RegExp(word, "i"))),
-  facts: (row.when ?? []).map((name) => FACTS[name]),
+  facts: (row.when ?? []).map(readFact),
   change: CHANGES[row.change ?? ""] ?? (() => row.rules as RequestRules), // `learned.test.ts` checks the file
 }));
 

@@ -33,21 +33,30 @@ export function outgoing(
       : before.flatMap((one) => withoutForeign(one, rules, refused));
   const isSame = history.length === before.length && history.every((message, at) => message === before[at]);
   const written = isSame ? changed : { ...changed, messages: history };
-  return wire === "messages" ? settleThinking(written) : written;
+  return wire === "messages" ? settleThinking(written, rules) : written;
 }
 
 /**
  * Switches thinking off for a request whose calls were just answered, if the reply that made them does not begin with
  * thinking: the reasoning of another model was taken out, or it had none. Anthropic refuses such a request.
  */
-function settleThinking(body: Json): Json {
-  if (recordOf(body["thinking"])["type"] !== "enabled") return body;
+function settleThinking(body: Json, { thoughts }: RequestRules): Json {
   const messages = asArray(body["messages"]).map(recordOf);
   const content = ({ content }: Json): Json[] => asArray(content).map(recordOf);
+  // Some servers think unless that is switched off, and want the thinking of all replies with calls.
+  if (thoughts?.missing === "off" && messages.some(isUnthought))
+    return { ...body, thinking: { type: "disabled" } };
+  if (recordOf(body["thinking"])["type"] !== "enabled") return body;
   const isAnswered = content(messages.at(-1) ?? {}).some(({ type }) => type === "tool_result");
   const reply = messages.findLast(({ role }) => role === "assistant");
   const first = content(reply ?? {})[0]?.["type"];
   return isAnswered && !THINKING.has(first) ? without(body, "thinking") : body;
+}
+
+/** True for a reply of Anthropic's API with calls and without thinking. */
+export function isUnthought({ content }: Json): boolean {
+  const types = asArray(content).map((block) => recordOf(block)["type"]);
+  return types.includes("tool_use") && !types.some((type) => THINKING.has(type));
 }
 
 const without = (body: Json, name: string): Json => {
@@ -139,7 +148,10 @@ const BODY_RULES: Readonly<Record<Wire | "all", ReadonlyArray<(body: Json, rules
       schema !== "full" && Array.isArray(body["tools"])
         ? { ...body, tools: body["tools"].map((tool) => simplifyTool(recordOf(tool), schema)) }
         : body,
-    (body, { put = {} }) => (Object.keys(put).some((name) => !(name in body)) ? { ...put, ...body } : body),
+    (body, { put = {} }) => {
+      const missing = Object.keys(put).filter((name) => body[name] === undefined);
+      return missing.length > 0 ? { ...put, ...missing.reduce(without, body) } : body;
+    },
     (body, { most = {} }) => {
       const larger = Object.entries(most).filter(([name, limit]) => Number(body[name]) > limit);
       return larger.length > 0 ? { ...body, ...Object.fromEntries(larger) } : body;
@@ -197,8 +209,8 @@ function chatMessage(given: Json, { thoughts, emptyContent, systemRole, callIds 
   if (calls.length === 0) return message;
   const { content, ...others } = message;
   const isEmpty = content === "" || content === null || (Array.isArray(content) && content.length === 0);
-  const isChanged = isEmpty && (emptyContent === "null" || emptyContent === "none");
-  const written = isChanged ? { ...others, ...(emptyContent === "null" && { content: null }) } : message;
+  const contents = { text: { content }, null: { content: null }, none: {}, filled: { content: "…" } };
+  const written = isEmpty && emptyContent !== undefined ? { ...others, ...contents[emptyContent] } : message;
   return callIds === "nine"
     ? { ...written, tool_calls: calls.map((call) => ({ ...call, id: shortenId(call["id"]) })) }
     : written;
@@ -233,6 +245,7 @@ function withThoughts(
         : { ...rest, content: `${tagged}${textOrEmpty(rest["content"])}` };
     }
     case "reasoning_details":
+    case "blocks":
       return message;
     default:
       if (on === "calls" && calls.length === 0) return message;

@@ -18,8 +18,8 @@ export const requestRules = z
     systemRole: z.enum(["system", "developer", "user"]).describe("Role of the system prompt."),
     afterTool: z.enum(["any", "notUser"]).describe("Whether a user message may follow a tool result."),
     emptyContent: z
-      .enum(["text", "null", "none"])
-      .describe("Content of a reply that has only calls: an empty text, null, or no member."),
+      .enum(["text", "null", "none", "filled"])
+      .describe("Content of a reply that has only calls: an empty text, null, no member, or an ellipsis."),
     callIds: z.enum(["any", "nine"]).describe("Ids of calls: any, or nine letters and digits."),
     needsTools: z.boolean().describe("Whether a history with calls needs tools in the request."),
     schema: z
@@ -37,14 +37,22 @@ export const requestRules = z
     thoughts: z
       .strictObject({
         field: z
-          .enum(["reasoning_content", "reasoning", "reasoning_details", "signature", "tags", "none"])
-          .describe("Member of a reply, or signatures of calls, tags in the text, nothing."),
+          .enum([
+            "reasoning_content",
+            "reasoning",
+            "reasoning_details",
+            "signature",
+            "tags",
+            "blocks",
+            "none",
+          ])
+          .describe("Member of a reply, or signatures of calls, tags in the text, blocks, nothing."),
         on: z.enum(["calls", "all"]).optional().describe("Replies with calls, or all."),
         missing: z
-          .enum(["empty", "skip"])
+          .enum(["empty", "skip", "off"])
           .optional()
           .describe(
-            "Stands for reasoning of other models: an empty text, or the signature that skips the check.",
+            "Stands for reasoning of other models: an empty text, or the signature that skips the check. `off` switches reasoning off while it is missing.",
           ),
       })
       .describe(
