@@ -42,7 +42,7 @@ export function inEstimates(limits: ContextLimits, scale: number): ContextLimits
 }
 
 /** A request and the tokens that its provider reports. */
-interface Counted {
+interface Measured {
   /** Estimated tokens. */
   size: number;
   reported: number;
@@ -51,9 +51,6 @@ interface Counted {
   /** The model that replied. */
   name: string;
   at: number;
-}
-
-interface Measured extends Counted {
   /** Tokens for an estimated one; at least 1. */
   scale: number;
   /** Tokens from the cache in the last request that had them. */
@@ -67,19 +64,9 @@ interface Measured extends Counted {
   most: number;
 }
 
-/** True if a request begins like an earlier one, and little of it came from the cache. */
-const isMiss = (now: Counted, last: Measured): boolean =>
-  last.name === now.name &&
-  now.at - last.at < CACHE.ms &&
-  // A shorter request has another beginning: the conversation was compacted.
-  now.size >= last.size &&
-  now.reported >= last.reported &&
-  now.read < last.cached / 2 &&
-  last.cached >= CACHE.tokens;
-
 /** Compares the growth of requests with that of their reports. `window`: the server reads no more than that. */
 function readGrowth(
-  { name, size, reported }: Counted,
+  { name, size, reported }: Pick<Measured, "name" | "size" | "reported">,
   last: Measured | undefined,
 ): Pick<Measured, "top" | "smaller" | "most"> & { window?: number } {
   const most = Math.max(last?.most ?? 0, reported);
@@ -89,7 +76,7 @@ function readGrowth(
   const hasStopped =
     size - top.size >= Math.max(GROWTH.tokens, GROWTH.part * top.reported) &&
     reported < size &&
-    // A smaller window would not hold the tools of an agent, or what the server has read before.
+    // A smaller window would not hold an agent's tools, or the earlier requests.
     reported >= Math.max(LARGE, most) / 2;
   const smaller = hasStopped ? (last?.smaller ?? 0) + 1 : 0;
   if (hasStopped && reported >= top.reported * (1 - SAME)) return { top, smaller, most, window: reported };
@@ -114,8 +101,15 @@ export class Measures {
       if (reported === 0) return reply;
       const read = details?.cache_read ?? 0;
       const now = { size, reported, read, name: reportedModel(reply), at: monotonicClock() };
-      const misses = last !== undefined && isMiss(now, last) ? last.misses + 1 : 0;
-      const cached = misses > 0 && last !== undefined ? last.cached : read;
+      // A shorter request has another beginning: the conversation was compacted.
+      const isMiss =
+        last?.name === now.name &&
+        now.at - last.at < CACHE.ms &&
+        size >= last.size &&
+        reported >= last.reported &&
+        read < last.cached / 2 &&
+        last.cached >= CACHE.tokens;
+      const [misses, cached] = isMiss ? [last.misses + 1, last.cached] : [0, read];
       const { window, ...grown } = readGrowth(now, last);
       const measured = Math.min(Math.max(reported / size, 1), LARGEST_SCALE);
       this.#measured.keep(key, {

@@ -71,7 +71,7 @@ export function modelChoice({ model, env, models = {}, lendable = false }: Model
   if (wanted) return specChoice(wanted, env, models);
   for (const { provider, model: usual } of DEFAULT_MODELS) {
     const facts = providerFacts(provider);
-    const key = [...keyVariables(facts), ...(facts.bearerKeys ?? [])].find(isSetIn(env));
+    const key = allKeys(facts).find(isSetIn(env));
     if (key === undefined) continue;
     const named = facts.modelVariables?.find(isSetIn(env));
     const name = named === undefined ? usual : (variable(env, named) ?? usual);
@@ -163,13 +163,14 @@ function placeChoice(
     return no("model_endpoint_invalid", fill(texts.addressMissing, spec, missing.join(" and "), whole));
   }
   if (keys.length > 0 && apiKey === undefined) {
-    const unfilled = [...keys, ...(facts.bearerKeys ?? [])].find((one) => isPlaceholder(env[one]));
+    const all = entry?.keyVariable === undefined ? allKeys(facts) : keys;
+    const unfilled = all.find((one) => isPlaceholder(env[one]));
     const others = keys.length > 1 ? ` (or ${keys.slice(1).join(", ")})` : "";
     const problem =
       unfilled === undefined
         ? fill(texts.keyMissing, spec, keys[0], others)
         : fill(texts.keyUnfilled, spec, placeholderProblem(env)(unfilled));
-    return no("model_key_missing", problem, keys);
+    return no("model_key_missing", problem, all);
   }
   const chosen = { ok: true as const, spec, provider, name, why, keys };
   if (url === undefined) return chosen;
@@ -268,12 +269,11 @@ function filledIn(
 
 const keyVariables = ({ keys = [] }: Provider): readonly string[] => keys;
 
+/** The variables with a key or a bearer token of a provider. */
+const allKeys = ({ keys = [], bearerKeys = [] }: Provider): readonly string[] => [...keys, ...bearerKeys];
+
 /** Variables that a key of some provider may be in. */
-export const KEY_NAMES: readonly string[] = [
-  ...new Set(
-    Object.values(PROVIDERS).flatMap((facts) => [...keyVariables(facts), ...(facts.bearerKeys ?? [])]),
-  ),
-];
+export const KEY_NAMES: readonly string[] = [...new Set(Object.values(PROVIDERS).flatMap(allKeys))];
 
 export function providerFacts(provider: string): Provider {
   const facts = PROVIDERS[provider];
@@ -310,7 +310,7 @@ const isPlaceholder = (value: string | undefined): boolean =>
 const placeholderProblem =
   (env: Environment) =>
   (name: string): string =>
-    `${name} has the placeholder ${variableText(env[name] ?? "")}, which the client did not replace. Write the value itself, or remove the variable from the client's configuration.`;
+    fill(texts.placeholder, name, variableText(env[name] ?? ""));
 
 /**
  * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.

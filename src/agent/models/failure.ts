@@ -25,7 +25,7 @@ export function modelFailure(error: unknown, model?: string): RunFailure {
     return new RunFailure(code, error.message, { cause: error });
   }
   const facts = failureFacts(error);
-  // The outermost error of a package tells most.
+  // The outermost error of a package has the most details.
   const own = facts.isInternal ? { ...facts, text: errorMessage(error) } : facts;
   const code = facts.isInternal ? "internal" : facts.reason;
   return new RunFailure(code, describe(own, "long", model), { cause: error });

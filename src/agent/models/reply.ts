@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage, MessageContent } from "@langchain/core/messages";
 import { AIMessage, AIMessageChunk, ToolMessage } from "@langchain/core/messages";
-import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
+import type { InvalidToolCall, ToolCall } from "@langchain/core/messages/tool";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { looseJson } from "../../core/loose-json.ts";
-import { headOf, oneLine, wellFormed } from "../../core/text.ts";
+import { fill, headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isRecord, memberOf, parsedJson, defined } from "../../core/unknown.ts";
 import { onlyAlike } from "../../tools/mend-arguments.ts";
 import { threadFacts } from "../messages/mend.ts";
@@ -13,6 +13,7 @@ import { textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/middleware.ts";
 import { replyCost, reportedModel } from "../budget/prices.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 
@@ -136,52 +137,33 @@ export function cutPiece(piece: AIMessageChunk, room: number, isFirst: boolean):
 }
 
 /**
- * Reads the calls of a streamed reply anew from their pieces: LangChain completes JSON that is cut, so that half a file
+ * Reads the calls of a streamed reply from their pieces again: LangChain completes JSON that is cut, so that half a file
  * would be written. A call whose arguments are not valid JSON, or have too many values, becomes an invalid call that
- * keeps their beginning. A reply without pieces of calls keeps its calls.
+ * keeps their beginning. Changes `reply`.
  */
-export function assembleReply(given: AIMessageChunk): AIMessageChunk {
-  const { content, tool_call_chunks: chunks = [], additional_kwargs, response_metadata } = given;
-  const read = joinChunks(chunks).map(readCall(isCut(given)));
-  const message = new AIMessageChunk({
-    // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
-    content: withTexts(content, wellFormed),
-    additional_kwargs,
-    response_metadata,
-    tool_calls: chunks.length > 0 ? read.flatMap(({ call }) => call ?? []) : (given.tool_calls ?? []),
-    ...defined({ usage_metadata: given.usage_metadata, id: given.id && headOf(given.id, LONGEST_NAME) }),
-  });
-  message.invalid_tool_calls =
-    chunks.length > 0 ? read.flatMap(({ invalid }) => invalid ?? []) : (given.invalid_tool_calls ?? []);
-  return message;
-}
-
-/** Joins the pieces of each call. LangChain joins those with an index only. */
-function joinChunks(chunks: readonly ToolCallChunk[]): ToolCallChunk[] {
-  const calls: ToolCallChunk[] = [];
-  for (const chunk of chunks) {
-    const known = calls.find(({ id, index }) =>
-      chunk.index === undefined ? id === chunk.id : index === chunk.index && (!chunk.id || id === chunk.id),
-    );
-    if (known === undefined) calls.push({ ...chunk });
-    else known.args = `${known.args ?? ""}${chunk.args ?? ""}`;
-  }
-  return calls;
-}
-
-/** `isShort`: the reply was cut, so that a call without arguments may have been about to have some. */
-const readCall =
-  (isShort: boolean) =>
-  ({ id, name = "", args: written = "" }: ToolCallChunk): { call?: ToolCall; invalid?: InvalidToolCall } => {
+export function assembleReply(reply: AIMessageChunk): AIMessageChunk {
+  // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
+  reply.content = withTexts(reply.content, wellFormed);
+  const { tool_call_chunks: chunks = [] } = reply;
+  if (chunks.length === 0) return reply;
+  const calls: ToolCall[] = [];
+  const invalid: InvalidToolCall[] = [];
+  for (const { id, name = "", args: written = "" } of chunks) {
     const text = plainArguments(written);
     const isEmpty = text.trim() === "";
     const named = { name: headOf(name, LONGEST_NAME), ...(id && { id: headOf(id, LONGEST_NAME) }) };
     const isTooLarge = bytesShapeProblem(Buffer.from(text), ARGUMENTS_SHAPE) !== undefined && !isEmpty;
-    const args = isTooLarge ? undefined : parsedJson(isEmpty && !isShort ? "{}" : text);
-    if (isRecord(args)) return { call: { ...named, args, type: "tool_call" } };
+    // A call of a cut reply may have been about to have arguments.
+    const args = isTooLarge ? undefined : parsedJson(isEmpty && !isCut(reply) ? "{}" : text);
     const error = isTooLarge ? TOO_MANY_VALUES : "Malformed args.";
-    return { invalid: { ...named, type: "invalid_tool_call", args: headOf(text, LONGEST_NAME), error } };
-  };
+    if (isRecord(args)) calls.push({ ...named, args, type: "tool_call" });
+    else invalid.push({ ...named, type: "invalid_tool_call", args: headOf(text, LONGEST_NAME), error });
+  }
+  reply.tool_calls = calls;
+  reply.invalid_tool_calls = invalid;
+  reply.tool_call_chunks = [];
+  return reply;
+}
 
 /**
  * Arguments as JSON: without an empty object before them, or the quotes of a text, which some servers add, and mended
@@ -223,20 +205,19 @@ export function safeReply(
   const isStream = AIMessageChunk.isInstance(answer);
   const given = isStream ? assembleReply(answer) : answer;
   const isShort = isCut(given);
-  const incomplete = isShort
-    ? "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls."
-    : INCOMPLETE;
+  const incomplete = isShort ? texts.cutArguments : texts.incompleteArguments;
+  const tooMany = fill(texts.tooManyValues, ARGUMENTS_SHAPE.values, ARGUMENTS_SHAPE.depth);
   const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
   const read = [
     ...calls.map((call, at) => {
       const isTooLarge = shapeProblem(call.args, ARGUMENTS_SHAPE) !== undefined;
-      const problem = isRecord(call.args) ? (isTooLarge ? TOO_MANY : undefined) : INCOMPLETE;
+      const problem = isRecord(call.args) ? (isTooLarge ? tooMany : undefined) : texts.incompleteArguments;
       // If a cut answer was not streamed, nobody knows whether its last call is complete.
       return { call, why: isShort && !isStream && at === calls.length - 1 ? incomplete : problem };
     }),
     ...invalid.map(({ id, name = "", error }) => ({
       call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
-      why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
+      why: error === TOO_MANY_VALUES ? tooMany : incomplete,
     })),
   ];
   const callIds = { earlier: threadFacts(thread).ids, own: new Set<string>() };
@@ -244,7 +225,7 @@ export function safeReply(
   const mended = read.map(({ call, why }) => {
     if (why === undefined) return mendCall(call, callIds, names);
     const empty = mendCall({ ...call, args: {} }, callIds, names);
-    const content = `Error: ${empty.name} was not run: ${why}`;
+    const content = fill(texts.notRun, empty.name, why);
     const result = { content, name: empty.name, tool_call_id: empty.id ?? "", status: "error" as const };
     refused.push(new ToolMessage(result));
     return empty;
@@ -253,7 +234,7 @@ export function safeReply(
   const name = agent !== undefined && TOOL_NAME.test(agent) ? agent : given.name;
   const reply = rebuildReply(given, mended, isChanged, name);
   // An id that is only assigned is not stored with the message.
-  const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
+  const isNew = reply.id && reply.id.length <= LONGEST_NAME && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
   return { reply, refused };
 }
@@ -319,6 +300,3 @@ function rebuildReply(reply: AIMessage, calls: ToolCall[], isChanged: boolean, n
 
 export const withCalls = (reply: AIMessage, calls: ToolCall[]): AIMessage =>
   rebuildReply(reply, calls, true, reply.name);
-
-const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
-const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;

@@ -65,10 +65,17 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       return new Response(guardedBody(body.getReader(), idleMs), { status, statusText, headers });
     if (type === undefined || !(typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body)))
       return response;
-    const answer = /\bjson\b/.test(type)
-      ? asStream(await textOf(body, LONGEST_EVENT))
-      : await unnamedStream(body.getReader(), idleMs);
-    if (answer) return answer;
+    if (/\bjson\b/.test(type)) {
+      const answer = asStream(await textOf(body, LONGEST_EVENT));
+      if (answer) return answer;
+    } else {
+      const reader = body.getReader();
+      const { value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
+      // Some proxies send a stream of events under another type.
+      if (value !== undefined && /^\s*(?:data|event|id|retry)?:/.test(new TextDecoder().decode(value)))
+        return new Response(guardedBody(reader, idleMs, value));
+      await reader.cancel().catch(() => undefined);
+    }
     throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
   };
 }
@@ -98,20 +105,9 @@ export function beginningOfBody(body: ReadableStream<Uint8Array>, limit: number)
   return new Response(body.pipeThrough(first)).text();
 }
 
-type Reader = ReadableStreamDefaultReader<Uint8Array>;
-
-/** A stream of events that a proxy gave another type. */
-async function unnamedStream(reader: Reader, idleMs: number): Promise<Response | undefined> {
-  const { value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
-  if (value !== undefined && /^\s*(?:data|event|id|retry)?:/.test(new TextDecoder().decode(value)))
-    return new Response(guardedBody(reader, idleMs, value));
-  await reader.cancel().catch(() => undefined);
-  return undefined;
-}
-
 /** `arrived`: a part of the stream that was read before. */
 function guardedBody(
-  reader: Reader,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
   idleMs: number,
   arrived: Uint8Array = new Uint8Array(),
 ): ReadableStream<Uint8Array> {

@@ -40,13 +40,10 @@ const THOUGHT_TAGS: Readonly<Record<string, string>> = table.thoughts;
 const SCAN =
   /`[^`\n]+`|^[ \t]*(?:>[^\n]*|(?<fence>`{3,}|~{3,})(?<info>(?:[^\n`~][^\n`]*)?)$|(?<bare>\[?\s?\{\s?"(?:name|type)"\s?:))|(?<![`"'“‘«])[<[]/gm;
 
-const START = String.raw`(?:<\|start\|>assistant)?`;
-
 /** Tags of thoughts, the first of them at the beginning of a line only; tags of an answer; first words of calls. */
 const TAG = new RegExp(
   Object.entries(table.tags)
-    // A token may stand behind the start of a message.
-    .map(([name, forms]) => `${name === "token" ? START : ""}(?<${name}>${forms.join("|")})`)
+    .map(([name, forms]) => `(?<${name}>${forms.join("|")})`)
     .join("|"),
   "y",
 );
@@ -256,21 +253,23 @@ class Markup {
     return isOffered;
   }
 
+  /** Finds the end of the bracket that closes the open ones; undefined if the text ends before. */
+  closingBracket(token: RegExp, open = 0): number | undefined {
+    token.lastIndex = this.at;
+    let depth = open;
+    for (let found = token.exec(this.text); found !== null; found = token.exec(this.text)) {
+      depth += /^[[({]$/.test(found[0]) ? 1 : /^[\])}]$/.test(found[0]) ? -1 : 0;
+      if (depth === 0) return token.lastIndex;
+    }
+    return undefined;
+  }
+
   /** The JSON of an object or list that begins here; undefined if it is not complete. */
   value(): unknown {
-    const token = /"[^"\\]*(?:\\[^][^"\\]*)*("?)|[[\]{}]/g;
-    token.lastIndex = this.at;
-    let depth = 0;
-    for (let found = token.exec(this.text); found !== null; found = token.exec(this.text)) {
-      if (found[1] === "") break;
-      if (found[1] === undefined) depth += /[[{]/.test(found[0]) ? 1 : -1;
-      if (depth > 0) continue;
-      const json = this.text.slice(this.at, token.lastIndex);
-      this.at = token.lastIndex;
-      return looseJson(json);
-    }
-    this.at = this.text.length;
-    return undefined;
+    const start = this.at;
+    const end = this.closingBracket(/"[^"\\]*(?:\\[^][^"\\]*)*"?|[[\]{}]/g);
+    this.at = end ?? this.text.length;
+    return end === undefined ? undefined : looseJson(this.text.slice(start, end));
   }
 
   /** Reads objects or lists of calls. `isStrict`: they have a name and arguments, and nothing else. */
@@ -340,7 +339,8 @@ class Markup {
         this.skipTruncated();
         return true;
       }
-      const end = this.endOfArguments();
+      // Without a parenthesis at their end, the arguments end with the text.
+      const end = (this.closingBracket(PYTHON, 1) ?? this.text.length + 1) - 1;
       const written = this.text.slice(this.at, end).replaceAll(PYTHON, (token, long, single, key) => {
         const inner: unknown = long ?? single;
         if (typeof inner === "string")
@@ -354,17 +354,6 @@ class Markup {
     } while (this.skip(/[\s,;]+(?=[A-Za-z_])/y));
     this.skip(/\s*\]?/y);
     return true;
-  }
-
-  /** Finds the parenthesis that ends the arguments; without one, they end with the text. */
-  endOfArguments(): number {
-    let depth = 1;
-    PYTHON.lastIndex = this.at;
-    for (let found = PYTHON.exec(this.text); found !== null; found = PYTHON.exec(this.text)) {
-      depth += found[0] === "(" ? 1 : found[0] === ")" ? -1 : 0;
-      if (depth === 0) return found.index;
-    }
-    return this.text.length;
   }
 
   /** Reads arguments as JSON without quotes, whose strings stand between marks. */

@@ -5,10 +5,12 @@ import { mergeConfigs } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
+import { ConfigurationError } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { joinStreams } from "./joined-stream.ts";
 import { findWrapping } from "./plain-model.ts";
 import { assembleReply, modelName } from "./reply.ts";
+import texts from "./texts.json" with { type: "json" };
 import { type SentSchema, geminiSchema, sentSchema } from "./tool-schema.ts";
 
 export interface ToolBinding {
@@ -56,7 +58,7 @@ export class ToolBinder {
 }
 
 function boundModel({ model, tools, toolChoice, options }: ToolBinding): BoundModel {
-  if (!model.bindTools) throw new Error("This model cannot call tools; choose one that can.");
+  if (!model.bindTools) throw new ConfigurationError("model_without_tools", texts.cannotCallTools);
   // Gemini, also behind a service that speaks another protocol.
   const isGoogle = /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
   const sent = tools.map(isGoogle ? forGoogle : forOthers);

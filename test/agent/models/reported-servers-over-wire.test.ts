@@ -1,10 +1,9 @@
 /** Servers as their users reported them in 2026: each run has to end with the answer. */
 import { createServer } from "node:http";
-import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { expect, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
-import type { NamedEntries } from "../../../src/agent/models/choose.ts";
+import { type NamedEntries, modelChoice } from "../../../src/agent/models/choose.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { addressOf } from "../../support/http-address.ts";
 import { collect } from "../../support/run-agent.ts";
@@ -309,7 +308,21 @@ test.each(ROWS)("a server that $what ($source)", async (row) => {
   const models = { own: { provider: wire, model: name, baseUrl, ...entry } };
   const { model } = await resolveModel({ model: "own", env: {}, models });
   const agent = buildAgent({ model, checkpointer: new MemorySaver() });
-  const events = await collect(agent, { kind: "task", task: new HumanMessage("go").text });
+  const events = await collect(agent, { kind: "task", task: "go" });
   expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "FINISHED" });
   expect(requests).toHaveLength(count);
+});
+
+test("a service that only a row of the table describes is asked at its address with its key", async () => {
+  const { url, requests } = await serverWith(usual);
+  const env = { UPSTAGE_API_KEY: "up_0123456789", UPSTAGE_BASE_URL: `${url}/v1` };
+  const { model, name } = await resolveModel({ model: "upstage:solar-pro3", env });
+  const agent = buildAgent({ model, checkpointer: new MemorySaver() });
+  const events = await collect(agent, { kind: "task", task: "go" });
+  expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "FINISHED" });
+  expect([name, requests[0]?.["model"]]).toEqual(["upstage:solar-pro3", "solar-pro3"]);
+  expect(modelChoice({ model: "upstage:solar-pro3", env: {} })).toMatchObject({
+    ok: false,
+    keys: ["UPSTAGE_API_KEY"],
+  });
 });

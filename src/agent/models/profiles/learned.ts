@@ -24,13 +24,11 @@ export interface Lesson {
 
 /** The change that would let a refused request pass; `undefined` if the refusal names nothing that can be changed. */
 export function learn(refused: RefusedRequest): Lesson | undefined {
-  const personsMatter =
-    /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|insufficient|payment|subscription|arrear|api[ _-]?key|unauthori[sz]ed|permission|rate.?limit|(?:unknown|invalid|unsupported|no such) model\b/i;
-  if (personsMatter.test(refused.text)) return undefined;
+  if (PERSONS_MATTER.test(refused.text)) return undefined;
   const sentences = refused.text.split(/(?<=[.!;])\s/);
   for (const { words, facts, about, change } of LESSONS) {
     const isSaid = sentences.some((sentence) => words.every((word) => word.test(sentence)));
-    const lesson = isSaid && facts.every((holds) => holds(refused)) ? change(refused) : undefined;
+    const lesson = isSaid && facts.every((holds) => holds?.(refused)) ? change(refused) : undefined;
     const rules = lesson && joinRules(refused.rules, lesson);
     if (lesson && JSON.stringify(rules) !== JSON.stringify(refused.rules))
       return { rules: lesson, about: [about, lesson.drop?.join(", ") ?? []].flat().join(" ") };
@@ -39,23 +37,17 @@ export function learn(refused: RefusedRequest): Lesson | undefined {
 }
 
 const messageList = ({ body }: RefusedRequest): Json[] => asArray(body["messages"]).map(recordOf);
-const hasRole =
-  (name: string) =>
-  (refused: RefusedRequest): boolean =>
-    messageList(refused).some(({ role }) => role === name);
-const hasTools = ({ body }: RefusedRequest): boolean => asArray(body["tools"]).length > 0;
-
 /** Facts of a refused request that rows of the table ask for. */
 const FACTS: Readonly<Record<string, (refused: RefusedRequest) => boolean>> = {
   chat: ({ wire }) => wire === "chat",
   messages: ({ wire }) => wire === "messages",
   topMark: ({ body }) => "cache_control" in body,
   forced: ({ body }) => isForced(body["tool_choice"]),
-  developer: hasRole("developer"),
-  system: hasRole("system"),
+  developer: (refused) => messageList(refused).some(({ role }) => role === "developer"),
+  system: (refused) => messageList(refused).some(({ role }) => role === "system"),
   calls: (refused) => messageList(refused).some(hasCalls),
-  tools: hasTools,
-  noTools: (refused) => !hasTools(refused),
+  tools: ({ body }) => asArray(body["tools"]).length > 0,
+  noTools: ({ body }) => asArray(body["tools"]).length === 0,
   thoughts: (refused) =>
     messageList(refused).some((message) => THOUGHT_MEMBERS.some((name) => name in message)),
   unthought: (refused) => messageList(refused).some(isUnthought),
@@ -79,8 +71,9 @@ const CHANGES: Readonly<Record<string, (refused: RefusedRequest) => RequestRules
       const mark = /^(?:text|user|stop|store|include|metadata|prompt)$/.test(name) ? "[\"'`]" : "[\"'`]?";
       return new RegExp(`(?<![\\w.-])${mark}${word}${mark}(?![\\w-])`, "i").test(said);
     };
+    // Some members every request needs, or a person would miss.
     const mayGo = (name: string): boolean =>
-      !NEEDED.includes(name) && name.length > 3 && rules.drop?.includes(name) !== true;
+      !table.needed.includes(name) && name.length > 3 && rules.drop?.includes(name) !== true;
     const named = Object.keys(body).find((name) => mayGo(name) && isNamed(name));
     return named === undefined ? undefined : { drop: [named] };
   },
@@ -99,41 +92,28 @@ const CHANGES: Readonly<Record<string, (refused: RefusedRequest) => RequestRules
   },
 };
 
-/** A fact by its name, or `rule=value` for the present value of a rule. */
-function readFact(name: string): (refused: RefusedRequest) => boolean {
-  const [rule = "", value] = name.split("=");
-  if (value !== undefined) return ({ rules }) => String(Reflect.get(rules, rule)) === value;
-  const fact = FACTS[rule];
-  if (fact === undefined) throw new Error(`There is no fact ${rule} of a refused request.`);
-  return fact;
-}
-
 const UNWANTED = new RegExp(table.unwanted, "i");
+/** Refusals about content, keys, money and limits, which teach nothing. */
+const PERSONS_MATTER = new RegExp(table.personsMatter, "i");
 
 /**
  * Subjects of refusals, the least ambiguous words first. A sentence of the refusal has all words of a row, and the
  * request all its facts. The tests quote public reports for each row.
  */
-const LESSONS = table.lessons.map((row: LessonRow) => ({
-  about: row.about,
-  words: row.words.map((word) => (word === "{unwanted}" ? UNWANTED : new RegExp(word, "i"))),
-  facts: (row.when ?? []).map(readFact),
-  change: CHANGES[row.change ?? ""] ?? (() => row.rules as RequestRules), // `learned.test.ts` checks the file
-}));
-
-interface LessonRow {
-  about: string;
-  words: string[];
-  when?: string[];
-  rules?: object;
-  change?: string;
-}
-
-/** Members that every request needs, or that a person would miss. */
-const NEEDED =
-  "model messages input system instructions tools stream max_tokens max_completion_tokens contents".split(
-    " ",
-  );
+const LESSONS = table.lessons.map(
+  (row: { about: string; words: string[]; when?: string[]; rules?: object; change?: string }) => ({
+    about: row.about,
+    words: row.words.map((word) => (word === "{unwanted}" ? UNWANTED : new RegExp(word, "i"))),
+    // A fact by its name, or `rule=value` for the present value of a rule.
+    facts: (row.when ?? []).map((fact) => {
+      const [name = "", value] = fact.split("=");
+      return value === undefined
+        ? FACTS[name]
+        : ({ rules }: RefusedRequest) => String(Reflect.get(rules, name)) === value;
+    }),
+    change: CHANGES[row.change ?? ""] ?? (() => row.rules as RequestRules), // `learned.test.ts` checks the file
+  }),
+);
 
 interface Learned {
   rules: RequestRules;

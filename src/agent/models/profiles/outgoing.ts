@@ -27,10 +27,20 @@ export function outgoing(
   const given: unknown = changed["messages"];
   if (!Array.isArray(given)) return changed;
   const before = given as Json[]; // LangChain wrote them
-  const history =
-    wire === "chat"
-      ? chatHistory(before, rules)
-      : before.flatMap((one) => withoutForeign(one, rules, refused));
+  const isKept = (block: Json): boolean => {
+    if (!THINKING.has(block["type"])) return true;
+    const [signature] = blockSignatures(block);
+    if (signature === undefined || rules.thoughts?.field === "none") return false;
+    return !refused.has(hashSignature(signature));
+  };
+  // Reasoning that a server of Anthropic's API refuses is left out, and a message without anything else.
+  const withoutForeign = (message: Json): Json[] => {
+    const content = asArray(message["content"]).map(recordOf);
+    const kept = content.filter(isKept);
+    if (kept.length === content.length) return [message];
+    return kept.length > 0 ? [{ ...message, content: kept }] : [];
+  };
+  const history = wire === "chat" ? chatHistory(before, rules) : before.flatMap(withoutForeign);
   const isSame = history.length === before.length && history.every((message, at) => message === before[at]);
   const written = isSame ? changed : { ...changed, messages: history };
   return wire === "messages" ? settleThinking(written, rules) : written;
@@ -43,7 +53,7 @@ export function outgoing(
 function settleThinking(body: Json, { thoughts }: RequestRules): Json {
   const messages = asArray(body["messages"]).map(recordOf);
   const content = ({ content }: Json): Json[] => asArray(content).map(recordOf);
-  // Some servers think unless that is switched off, and want the thinking of all replies with calls.
+  // Some servers reason by default, and require the thinking of all replies with calls.
   if (thoughts?.missing === "off" && messages.some(isUnthought))
     return { ...body, thinking: { type: "disabled" } };
   if (recordOf(body["thinking"])["type"] !== "enabled") return body;
@@ -252,18 +262,6 @@ function withThoughts(
       if (thoughts === undefined) return missing === "empty" ? { ...rest, [field]: "" } : message;
       return { ...rest, [field]: thoughts };
   }
-}
-
-/** A message of Anthropic's API without reasoning that its server refuses; an empty list if nothing is left. */
-function withoutForeign(message: Json, { thoughts }: RequestRules, refused: RefusedSignatures): Json[] {
-  const content = asArray(message["content"]).map(recordOf);
-  const kept = content.filter((block) => {
-    if (!THINKING.has(block["type"])) return true;
-    const [signature] = blockSignatures(block);
-    return signature !== undefined && thoughts?.field !== "none" && !refused.has(hashSignature(signature));
-  });
-  if (kept.length === content.length) return [message];
-  return kept.length > 0 ? [{ ...message, content: kept }] : [];
 }
 
 const THINKING: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);

@@ -32,7 +32,7 @@ function readWindow(answer: unknown, model: string): number | undefined {
     ),
   );
   const item = isList ? named : answer;
-  // The file of a model of Ollama sets it in words.
+  // Ollama reports a window that a Modelfile sets as text.
   const set = Number(/^num_ctx\s+(\d+)/m.exec(textMemberOf(item, "parameters") ?? "")?.[1]);
   const parts = [item, ...PARTS.map((name) => memberOf(item, name))];
   const inner = [...parts, ...parts.map((part) => memberOf(part, "limits"))];
