@@ -8,7 +8,7 @@ import { isObject, memberOf, textMemberOf, defined } from "../../core/unknown.ts
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { answerHeaders, askedPause } from "./pauses.ts";
 import texts from "./failure-texts.json" with { type: "json" };
-import { type RefusalKind, TOLD_COUNTS, refusalKind } from "./provider-words.ts";
+import { CAUSES, type RefusalKind, TOLD_COUNTS, refusalKind } from "./provider-words.ts";
 
 /**
  * The run failure for an error of a model call. `code` is a stable failure reason. The message states what happened and
@@ -177,20 +177,6 @@ function errorStatus(chain: readonly object[], inStream: boolean): number | unde
   );
 }
 
-/** The reason for each cause. Three of them are also named in passing, so that some statuses take precedence. */
-const REASONS: Readonly<Record<RefusalKind, ModelFailureReason>> = {
-  overflow: "context_overflow",
-  quota: "model_rate_limited",
-  call: "model_stream_broken",
-  media: "model_error",
-  unsupported: "model_error",
-  model: "model_not_found",
-  key: "model_auth",
-  rate: "model_rate_limited",
-  busy: "model_unavailable",
-  fault: "model_unavailable",
-};
-
 /**
  * The reason, by the first of these that is known: no answer of a model at all; a cause that the provider names exactly;
  * the status; a cause that it names in passing; how the connection ended. `inStream`: the provider had accepted the
@@ -204,13 +190,14 @@ function classifyFailure(
 ): ModelFailureReason {
   const { status, kind, network, timedOut, tls, foreign, codes, text, isBroken, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
+  // These are also named in passing, so that some statuses take precedence.
   const inPassing = kind === "rate" || kind === "busy" || kind === "fault";
-  if (kind !== undefined && !inPassing) return REASONS[kind];
+  if (kind !== undefined && !inPassing) return CAUSES[kind].reason;
   if ((status === 401 || status === 403) && kind !== "rate") return "model_auth";
   if (status === 404 && kind !== "rate" && kind !== "busy") return "model_not_found";
   if (status === 429 || kind === "rate") return "model_rate_limited";
   if (isBroken) return "model_stream_broken";
-  if (kind !== undefined) return REASONS[kind];
+  if (kind !== undefined) return CAUSES[kind].reason;
   if (status === 408 || (status ?? 0) >= 500) return "model_unavailable";
   if (status !== undefined || codes.some((code) => /invalid_request|content_policy|moderation/i.test(code)))
     return "model_error";

@@ -3,7 +3,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { isRecord, memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
-import { type RefusalKind, refusalKind } from "./provider-words.ts";
+import { CAUSES, refusalKind } from "./provider-words.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -270,17 +270,10 @@ function readRefusal(
     ...error,
   };
   const codes = [error["code"], given["code"], given["status"]].map(Number);
-  // For a refusal under a status of success.
-  const statuses: Partial<Record<RefusalKind, number>> = {
-    key: 401,
-    quota: 402,
-    rate: 429,
-    busy: 503,
-    fault: 500,
-  };
   const cause = refusalKind([report["code"], report["type"]].map(String), message);
   const status =
-    codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600) ?? (cause && statuses[cause]);
+    codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600) ??
+    (cause && CAUSES[cause].status);
   const isUsual = value === given && error["message"] === message;
   return { status, message, body: isUsual ? text : JSON.stringify({ error: { ...report, message } }) };
 }

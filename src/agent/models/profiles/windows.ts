@@ -42,9 +42,6 @@ function readWindow(answer: unknown, model: string): number | undefined {
   return windows.length > 0 ? Math.min(...windows) : undefined;
 }
 
-/** Questions to an unknown server. */
-const USUAL = ["models", "/props"];
-
 /**
  * Requests a model's window from its server; `undefined` if the server does not report one. Skips services whose models
  * all have the windows of the table.
@@ -58,7 +55,7 @@ export async function askWindow(
   // Behind an address that is not known, models of vendors have the vendors' windows.
   if (asks === undefined && family?.open === false) return undefined;
   if (asks === undefined && provider !== undefined && !isLocal) return undefined;
-  for (const question of asks ?? USUAL) {
+  for (const question of asks ?? ["models", "/props"]) {
     const [path = "", isPost] = question.split(" ").toReversed();
     const body = isPost ? { method: "POST", body: JSON.stringify({ model }) } : {};
     try {
