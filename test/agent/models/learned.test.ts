@@ -530,6 +530,21 @@ describe("hostile texts lead to few requests, each with its model and messages",
   });
 });
 
+test.each([
+  ["tool_choice 'required' is not supported in thinking mode", { forced: "no" }],
+  [
+    "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+    { thoughts: { field: "blocks", missing: "off" } },
+  ],
+])("over Anthropic's API: %s", (text, rules) => {
+  const USE = { type: "tool_use", id: "toolu_1", name: "ls", input: {} };
+  const messages = [USER, { role: "assistant", content: [USE] }];
+  const choice = "forced" in rules ? { tool_choice: { type: "any" } } : {};
+  expect(
+    learn({ text, body: { ...MESSAGES, messages, ...choice }, wire: "messages", rules: {} })?.rules,
+  ).toEqual(rules);
+});
+
 test("each row of the table has rules, or a change, and patterns that can be read", () => {
   for (const row of table.lessons) {
     const { rules, change } = row as { rules?: unknown; change?: string };
