@@ -27,7 +27,8 @@ export function joinStreams<Model extends object>(model: Model, longest = LONGES
       const size = AIMessageChunk.isInstance(given) ? sizeOfPiece(given) : 0;
       const isOver: boolean = isCut || size > room;
       const message = isOver && AIMessageChunk.isInstance(given) ? cutPiece(given, room, !isCut) : given;
-      yield isOver ? new ChatGenerationChunk({ ...piece, text: message.text, message }) : piece;
+      const { generationInfo } = piece;
+      yield isOver ? new ChatGenerationChunk({ generationInfo, text: message.text, message }) : piece;
       isCut = isOver;
       room = Math.max(room - size, 0);
     }
