@@ -37,8 +37,8 @@ async function serve() {
 }
 
 async function measure() {
-  const { joined, resolveModel } = await loadSources(`
-    export { joined } from "./src/agent/models/joined-stream.ts";
+  const { joinStreams, resolveModel } = await loadSources(`
+    export { joinStreams } from "./src/agent/models/joined-stream.ts";
     export { resolveModel } from "./src/agent/models/resolve.ts";`);
   const provider = fork(fileURLToPath(import.meta.url), ["serve"]);
   const [told] = await once(provider, "message");
@@ -56,7 +56,7 @@ async function measure() {
   for (const [name, spec, path] of MODELS) {
     const { model } = await resolveModel({ model: spec, env: told[name] });
     // No limit: the agent cuts at 768 kB.
-    const withTool = joined(model.bindTools([tool]), Infinity);
+    const withTool = joinStreams(model.bindTools([tool]), Infinity);
     const ask = async (size) => {
       const { tool_calls: calls } = await withTool.invoke(String(size));
       if (calls[0]?.args.content !== contentOf(size)) throw new Error(`${path}: other arguments came`);

@@ -53,8 +53,15 @@ const KEYCHAIN_MS = 1500;
 export const modelsHere = async ({ env, platform }: HostFacts): Promise<ModelHere[]> =>
   Promise.all(
     DEFAULT_MODELS.map(async ({ provider, model }) => {
-      const [key = ""] = providerFacts(provider).keys ?? [];
-      return { spec: `${provider}:${model}`, key, from: await keyPlace(key, { env, platform }) };
+      const { modelVariables = [] } = providerFacts(provider);
+      const { keys: names = [] } = modelChoice({ model: `${provider}:${model}`, env: {} });
+      const places = await Promise.all(names.map((name) => keyPlace(name, { env, platform })));
+      const at = Math.max(
+        places.findIndex((place) => place !== undefined),
+        0,
+      );
+      const [name = model] = modelVariables.flatMap((one) => variable(env, one) ?? []);
+      return { spec: `${provider}:${name}`, key: names[at] ?? "", from: places[at] };
     }),
   );
 

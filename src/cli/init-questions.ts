@@ -1,5 +1,5 @@
 /** Asks the questions of `init`: the choices, and the best one here. */
-import { DEFAULT_MODELS, OFFLINE, modelChoice } from "../agent/models/choose.ts";
+import { DEFAULT_MODELS, type Environment, OFFLINE, modelChoice, variable } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { type ClientHere, type KeyPlace, type ModelHere, isProgram } from "./first-look.ts";
 import type { Asker } from "./terminal/asker.ts";
@@ -94,10 +94,11 @@ export function modelNameProblem(spec: string): string | undefined {
   return choice.ok || choice.keys !== undefined ? undefined : choice.message;
 }
 
-/** The variable with the key of a model; `undefined`: it needs none. */
-export function keyOf(spec: string): string | undefined {
+/** The variable with the key of a model, one that is set before others; `undefined`: it needs none. */
+export function keyOf(spec: string, env: Environment): string | undefined {
   const choice = modelChoice({ model: spec, env: {}, lendable: true });
-  return choice.ok ? undefined : choice.keys?.[0];
+  const { keys = [] } = choice;
+  return choice.ok ? undefined : (keys.find((name) => variable(env, name) !== undefined) ?? keys[0]);
 }
 
 /** Server flags for each answer. */

@@ -109,7 +109,7 @@ interface KeyFacts {
 /** Finds the key of the model and its place; `undefined` if it needs none, or the person does not have it. */
 export async function findKey(model: string, facts: KeyFacts): Promise<Key | undefined> {
   const { host, asker, client, place } = facts;
-  const name = keyOf(model);
+  const name = keyOf(model, host.env);
   if (name === undefined) return undefined;
   if ((await keyPlace(name, host)) === "keychain") return { name, place: "keychain" };
   const set = variable(host.env, name);
@@ -211,7 +211,7 @@ export function variableOf(key: Key | undefined, client: Client): [string, strin
 
 /** The provider's address, if it is set here and the client would not pass it to the server. */
 export function addressOf(model: string, { passesShell }: Client, { env }: HostFacts): [string, string][] {
-  const key = keyOf(model);
+  const key = keyOf(model, env);
   // The key may be one that is stored or asked for later.
   const known = key === undefined ? env : { ...env, [key]: "set" };
   const choice = modelChoice({ model, env: known, lendable: true });

@@ -267,10 +267,17 @@ export const subagentSchema = fields("subagent", {
 const OWN_PARAMETERS =
   "model modelName apiKey configuration clientOptions callbacks maxRetries streaming".split(" ");
 
+const ruleFields = modelEntry.shape.request.unwrap().shape;
 export const modelEntries = z
   .record(
     matching(/^[a-zA-Z0-9][\w.-]{0,63}$/, "name a model with letters, digits and . _ - only, at most 64"),
-    modelEntry,
+    fields("model", {
+      ...modelEntry.shape,
+      request: fields("requestRules", {
+        ...ruleFields,
+        thoughts: fields("thoughts", ruleFields.thoughts.unwrap().shape).optional(),
+      }).optional(),
+    }),
   )
   .default({});
 

@@ -19,10 +19,12 @@ const MOST = 200;
 const LARGE = 8000;
 /** Largest number of tokens that stands for an estimated one. */
 const LARGEST_SCALE = 8;
-/** Growth of a request, in estimated tokens, that a provider must report. */
-const GROWTH = 2000;
+/** Growth of a request that a provider must report: in estimated tokens, and as a part of those reported before. */
+const GROWTH = { tokens: 2000, part: 0.04 };
 /** Part by which the reported tokens of two requests of one size differ. */
 const SAME = 0.01;
+/** Larger requests in a row that are reported as smaller ones: a server that drops whole messages counts up and down. */
+const MOST_SMALLER = 2;
 /** The fewest tokens that providers cache, their lifetime in ms, and misses in a row that are reported: single ones are normal. */
 const CACHE = { tokens: 1024, ms: 300_000, misses: 2 };
 
@@ -39,21 +41,51 @@ export function inEstimates(limits: ContextLimits, scale: number): ContextLimits
   };
 }
 
+/** A request and the tokens that its provider reports. */
+interface Measured {
+  /** Estimated tokens. */
+  size: number;
+  reported: number;
+  /** Those read from the provider's cache. */
+  read: number;
+  /** The model that replied. */
+  name: string;
+  at: number;
+  /** Tokens for an estimated one; at least 1. */
+  scale: number;
+  /** Tokens from the cache in the last request that had them. */
+  cached: number;
+  /** Requests with less than half of them since then. */
+  misses: number;
+  /** The request with the largest report, and larger ones since then with no larger report. */
+  top: { size: number; reported: number };
+  smaller: number;
+  /** The largest report of all. */
+  most: number;
+}
+
+/** Compares the growth of requests with that of their reports. `window`: the server reads no more than that. */
+function readGrowth(
+  { name, size, reported }: Pick<Measured, "name" | "size" | "reported">,
+  last: Measured | undefined,
+): Pick<Measured, "top" | "smaller" | "most"> & { window?: number } {
+  const most = Math.max(last?.most ?? 0, reported);
+  const isNext = last?.name === name && size >= last.size;
+  const isNoMore = isNext && reported <= last.top.reported * (1 + SAME) && reported >= last.top.reported / 2;
+  const top = isNoMore ? last.top : { size, reported };
+  const hasStopped =
+    size - top.size >= Math.max(GROWTH.tokens, GROWTH.part * top.reported) &&
+    reported < size &&
+    // A smaller window would not hold an agent's tools, or the earlier requests.
+    reported >= Math.max(LARGE, most) / 2;
+  const smaller = hasStopped ? (last?.smaller ?? 0) + 1 : 0;
+  if (hasStopped && reported >= top.reported * (1 - SAME)) return { top, smaller, most, window: reported };
+  return { top, smaller, most, ...(smaller >= MOST_SMALLER && { window: top.reported }) };
+}
+
 /** Measurements by conversation and model, kept while the process lives. */
 export class Measures {
-  readonly #measured = new NewestOf<{
-    /** Tokens for an estimated one; at least 1. */
-    scale: number;
-    size: number;
-    reported: number;
-    /** The model that replied. */
-    name: string;
-    at: number;
-    /** Tokens from the cache in the last request that had any. */
-    cached: number;
-    /** Requests without any since then. */
-    misses: number;
-  }>(MOST);
+  readonly #measured = new NewestOf<Measured>(MOST);
 
   /** `take` notes the reply to a request of `size` estimated tokens, and returns it. */
   of({ model, messages, runtime }: ModelRequest): {
@@ -65,42 +97,40 @@ export class Measures {
     const last = this.#measured.get(key);
     const scale = last?.scale ?? 1;
     const take = (reply: AIMessage, size: number): AIMessage => {
-      const reported = reply.usage_metadata?.input_tokens ?? 0;
+      const { input_tokens: reported = 0, input_token_details: details } = reply.usage_metadata ?? {};
       if (reported === 0) return reply;
-      const measured = Math.min(Math.max(reported / size, 1), LARGEST_SCALE);
-      const [name, at] = [reportedModel(reply), monotonicClock()];
-      const read = reply.usage_metadata?.input_token_details?.cache_read ?? 0;
+      const read = details?.cache_read ?? 0;
+      const now = { size, reported, read, name: reportedModel(reply), at: monotonicClock() };
       // A shorter request has another beginning: the conversation was compacted.
       const isMiss =
-        last?.name === name &&
-        at - last.at < CACHE.ms &&
+        last?.name === now.name &&
+        now.at - last.at < CACHE.ms &&
         size >= last.size &&
         reported >= last.reported &&
-        read === 0 &&
+        read < last.cached / 2 &&
         last.cached >= CACHE.tokens;
-      const misses = isMiss ? last.misses + 1 : 0;
-      const cached = isMiss ? last.cached : read;
-      const now = { size, reported, name, at, cached, misses };
-      this.#measured.keep(key, { scale: size < LARGE ? scale : measured, ...now });
+      const [misses, cached] = isMiss ? [last.misses + 1, last.cached] : [0, read];
+      const { window, ...grown } = readGrowth(now, last);
+      const measured = Math.min(Math.max(reported / size, 1), LARGEST_SCALE);
+      this.#measured.keep(key, {
+        ...now,
+        ...grown,
+        scale: size < LARGE ? scale : measured,
+        cached,
+        misses,
+      });
       if (misses === CACHE.misses)
         runtime.step.tell({
           kind: "warning",
-          message: `The last ${misses} requests to ${name} had no tokens from the provider's cache, although they begin like an earlier one that had ${cached}. Each costs its full price. A proxy may change the beginning of requests, or send them to servers that do not share a cache.`,
+          message: `The last ${misses} requests to ${now.name} had ${read === 0 ? "no" : `only ${read}`} tokens from the provider's cache, although they begin like an earlier one that had ${cached}. Each costs its full price. A proxy may change the beginning of requests, or send them to servers that do not share a cache.`,
         });
+      // The tokens of pictures are a guess.
       const hasMedia = messages.some(({ content }) => typeof content !== "string" && content.some(isMedia));
-      const isCut =
-        last !== undefined &&
-        !hasMedia &&
-        size - last.size >= GROWTH &&
-        Math.abs(reported - last.reported) <= SAME * last.reported &&
-        reported < size &&
-        // A smaller window would not hold the tools of an agent.
-        reported >= LARGE / 2;
       const exchange = findExchange(model);
-      if (isCut && (exchange?.window ?? Infinity) > reported * (1 + SAME))
+      if (window !== undefined && !hasMedia && (exchange?.window ?? Infinity) > window * (1 + SAME))
         exchange?.learnWindow(
-          reported,
-          `The server reads about ${reported} tokens of a request and drops the rest without an error. The conversation is kept below that from now on. If the model can read more, raise the context length of the server and set \`window\` of the model in \`models\`.`,
+          window,
+          `The server reads about ${window} tokens of a request and drops the rest without an error. The conversation is kept below that from now on. If the model can read more, raise the context length of the server and set \`window\` of the model in \`models\`.`,
         );
       return reply;
     };

@@ -1,10 +1,12 @@
 /** The end of a run: with a complete answer, with results of tools that end it, or without an answer. */
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { RunFailure } from "../../core/errors.ts";
+import { fill } from "../../core/text.ts";
 import { repairHistory } from "../messages/mend.ts";
 import { textOf, withEnd } from "../messages/messages.ts";
 import { readFinishReason, isCut } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured-answer.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** The results that ended a run in place of a reply; empty when a reply did. */
 export function directAnswer(thread: readonly BaseMessage[]): string {
@@ -46,36 +48,22 @@ export function unfinished(
   if (hasCalls(reply)) return undefined;
   const reason = readFinishReason(reply) ?? "";
   if (reason === "pause_turn") return { kind: "paused", prompt: "" };
-  if (isIncomplete) {
-    const advice = isCut(reply)
-      ? "It was cut at the limit of output tokens. Call the tool again; give long content in several calls."
-      : "Call the tool again, with its name and a complete JSON object of arguments.";
-    return { kind: "uncalled", prompt: `Your tool call was incomplete, so nothing was run. ${advice}` };
-  }
+  if (isIncomplete) return { kind: "uncalled", prompt: isCut(reply) ? texts.cutCall : texts.incompleteCall };
   // LangChain joins repeated reasons.
   if (/^(?:malformed_function_call)+$/i.test(reason) && isEmptyReply(reply))
-    return { kind: "unwritten", prompt: PROMPTS.malformed };
+    return { kind: "unwritten", prompt: texts.malformed };
   if (/^(?:(?:tool_calls?|tool_?use|function_call)+)$/i.test(reason))
-    return { kind: "uncalled", prompt: PROMPTS.uncalled };
-  if (isCut(reply) && !isEmptyReply(reply)) return { kind: "cut", prompt: PROMPTS.cut };
+    return { kind: "uncalled", prompt: texts.uncalled };
+  if (isCut(reply) && !isEmptyReply(reply)) return { kind: "cut", prompt: texts.cut };
   if (strategy) {
     if (answerInText(reply, strategy) !== undefined) return undefined;
     return { kind: "unstructured", prompt: reminderFor(strategy) };
   }
   if (!isEmptyReply(reply)) return undefined;
   return isCut(reply)
-    ? { kind: "unwritten", prompt: PROMPTS.unwritten }
-    : { kind: "empty", prompt: PROMPTS.empty };
+    ? { kind: "unwritten", prompt: texts.unwritten }
+    : { kind: "empty", prompt: texts.empty };
 }
-
-/** Messages that ask for the missing part, where they are always the same. */
-const PROMPTS = {
-  malformed: "Your tool call was malformed, so nothing was run. Call the tool again, with valid arguments.",
-  uncalled: "Your reply announced a tool call, but had none. Call the tool now, or give your final answer.",
-  cut: "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.",
-  unwritten: "Your reply reached the limit of output tokens before any text. Give a shorter answer.",
-  empty: "Your reply was empty. Give your answer, or call the next tool.",
-} as const;
 
 /** Blocks of a reply that a person does not read. */
 const THOUGHTS: ReadonlySet<string> = new Set(["thinking", "redacted_thinking", "reasoning"]);
@@ -110,8 +98,7 @@ export function resumed({ content }: AIMessage, next: AIMessage): void {
 
 /** Marks a reply as cut, in its text and as the run's stop reason. Changes `reply`. */
 export function markCut(reply: AIMessage): AIMessage {
-  const mark = "[The answer is cut here: the model reached its limit of output tokens.]";
-  reply.content = withEnd(reply.content, mark);
+  reply.content = withEnd(reply.content, texts.cutMark);
   delete reply.response_metadata["output"];
   reply.response_metadata["stop_reason"] = "max_output_tokens";
   return reply;
@@ -120,9 +107,7 @@ export function markCut(reply: AIMessage): AIMessage {
 /** Error of a run whose model did not answer, even after reminders. */
 export function noAnswer(reply: AIMessage): RunFailure {
   const reason = readFinishReason(reply);
-  const told = reason === undefined ? "" : ` Its provider gave the reason '${reason}'.`;
-  const remedy = isCut(reply)
-    ? "Raise the model's limit of output tokens, or ask for less at a time."
-    : "Send a follow-up message to continue, or choose another model.";
-  return new RunFailure("no_answer", `The model gave no answer, even when asked again.${told} ${remedy}`);
+  const told = reason === undefined ? "" : fill(texts.noAnswerReason, reason);
+  const remedy = isCut(reply) ? texts.raiseLimit : texts.followUp;
+  return new RunFailure("no_answer", fill(texts.noAnswer, told, remedy));
 }

@@ -12,6 +12,7 @@ import { isEnd } from "./provider-words.ts";
 import { readFinishReason, modelName, withRefusal } from "./reply.ts";
 import { ModelStreamBrokenError } from "./stream-guard.ts";
 import { readTextReply } from "./text-reply.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /**
  * Calls a model. This is the only place that retries a failed call: after growing pauses, while the failure may pass
@@ -85,11 +86,7 @@ async function callOnce(
   try {
     // Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built.
     const reply = await ask({ maxRetries: 0 });
-    if (!AIMessage.isInstance(reply))
-      throw new RunFailure(
-        "model_error",
-        "The model answered with something that is not an assistant message. Check the package that provides it.",
-      );
+    if (!AIMessage.isInstance(reply)) throw new RunFailure("model_error", texts.notAMessage);
     const reason = readFinishReason(reply);
     if (reason !== undefined && !isEnd(reason))
       throw new ModelStreamBrokenError(`the provider ended the answer with '${oneLine(reason, 60)}'`);

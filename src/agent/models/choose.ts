@@ -1,9 +1,9 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
 import { defined, parsedUrl } from "../../core/unknown.ts";
-import { trimEndOf, variableText } from "../../core/text.ts";
-import { PROVIDERS, buildProfile } from "./profiles/profile.ts";
+import { fill, trimEndOf, variableText } from "../../core/text.ts";
+import { PROVIDERS, buildProfile, knownWindow } from "./profiles/profile.ts";
 import type { ModelEntry, Provider } from "./profiles/schema.ts";
-import { knownWindow } from "./profiles/windows.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export { PROVIDERS };
 
@@ -67,15 +67,11 @@ export type ModelChoice =
 export function modelChoice({ model, env, models = {}, lendable = false }: ModelOptions): ModelChoice {
   // A client may pass on a placeholder that it did not replace.
   const wanted = isPlaceholder(model) ? undefined : variableText(model ?? "");
-  if (wanted === CLIENT && !lendable)
-    return no(
-      "model_not_configured",
-      "The model `client` is lent by an MCP client, and none is connected here. Choose a model as provider:model, or `offline`.",
-    );
+  if (wanted === CLIENT && !lendable) return no("model_not_configured", texts.clientNotConnected);
   if (wanted) return specChoice(wanted, env, models);
   for (const { provider, model: usual } of DEFAULT_MODELS) {
     const facts = providerFacts(provider);
-    const key = [...keyVariables(facts), ...(facts.bearerKeys ?? [])].find(isSetIn(env));
+    const key = allKeys(facts).find(isSetIn(env));
     if (key === undefined) continue;
     const named = facts.modelVariables?.find(isSetIn(env));
     const name = named === undefined ? usual : (variable(env, named) ?? usual);
@@ -94,15 +90,12 @@ function notConfigured(env: Environment): ModelChoice {
   const found = telling.find(isSetIn(env));
   const owner = Object.entries(PROVIDERS).find(([, facts]) => keyVariables(facts).includes(found ?? ""))?.[0];
   const unfilled = KEY_NAMES.filter((name) => isPlaceholder(env[name]));
-  const message = [
-    "No model is configured. To fix this, do one of the following:",
-    `1. Set ${DEFAULT_KEYS.join(" or ")} in the environment.`,
-    `2. Choose a model as provider:model, such as ${DEFAULT_MODEL}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
-    "3. Choose the model `offline` in the same way. It follows fixed rules instead of using a language model, so it needs no key.",
-    ...(owner === undefined ? [] : [`${found} is set: choose one of its models as ${owner}:NAME.`]),
+  const lines = [
+    fill(texts.notConfigured, DEFAULT_KEYS.join(" or "), DEFAULT_MODEL),
+    ...(owner === undefined ? [] : [fill(texts.keyFound, found, owner)]),
     ...unfilled.map(placeholderProblem(env)),
-  ].join("\n");
-  return no("model_not_configured", message, DEFAULT_KEYS);
+  ];
+  return no("model_not_configured", lines.join("\n"), DEFAULT_KEYS);
 }
 
 const no = (code: ModelProblem, message: string, keys?: readonly string[]): ModelChoice => ({
@@ -123,37 +116,26 @@ function specChoice(wanted: string, env: Environment, models: NamedEntries): Mod
   const why = "it was chosen";
   const own = namedModel(wanted, models);
   if (own !== undefined && own.name === "")
-    return no(
-      "model_unknown",
-      `models.${wanted} names no model. Set its \`model\`, or choose ${wanted}:MODEL.`,
-    );
+    return no("model_unknown", fill(texts.entryWithoutModel, wanted, wanted));
   if (own !== undefined && !Object.hasOwn(PROVIDERS, own.provider))
-    return no("model_unknown", `models.${wanted} names the unknown provider '${own.provider}'.`);
+    return no("model_unknown", fill(texts.entryOfUnknown, wanted, own.provider));
   if (own !== undefined) return placeChoice(own, why, env);
   if (wanted === OFFLINE || wanted === CLIENT)
     return { ok: true, spec: wanted, provider: wanted, name: wanted, why, keys: [] };
   const colon = wanted.indexOf(":");
-  const [implied] =
-    Object.entries(PROVIDERS).find(
-      ([, { nameBeginnings = [] }]) => colon < 0 && nameBeginnings.some((begin) => wanted.startsWith(begin)),
-    ) ?? [];
-  const hasGeminiKey =
-    implied === "google-vertexai" && keyVariables(providerFacts("google-genai")).some(isSetIn(env));
-  const provider = colon < 0 ? (hasGeminiKey ? "google-genai" : implied) : wanted.slice(0, colon);
+  const implying = Object.entries(PROVIDERS).filter(
+    ([, { nameBeginnings = [] }]) => colon < 0 && nameBeginnings.some((begin) => wanted.startsWith(begin)),
+  );
+  // Services of one vendor share names: the one with a key is meant, else the last.
+  const hasKey = ([, facts]: [string, Provider]): boolean => keyVariables(facts).some(isSetIn(env));
+  const [implied] = implying.find(hasKey) ?? implying.at(-1) ?? [];
+  const provider = colon < 0 ? implied : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
-  if (!provider || name === "") {
-    const example = `provider:${wanted.replace(/^:|:$/g, "")}`;
-    return no(
-      "model_unknown",
-      `Model '${wanted}' does not name its provider. Write it as provider:model, such as '${example}', or choose 'offline'.`,
-    );
-  }
+  if (!provider || name === "")
+    return no("model_unknown", fill(texts.noProvider, wanted, `provider:${wanted.replace(/^:|:$/g, "")}`));
   if (!Object.hasOwn(PROVIDERS, provider)) {
     const known = [...Object.keys(models), ...Object.keys(PROVIDERS)].join(", ");
-    return no(
-      "model_unknown",
-      `Model '${wanted}' names the unknown provider '${provider}'. Known providers: ${known}.`,
-    );
+    return no("model_unknown", fill(texts.unknownProvider, wanted, provider, known));
   }
   return placeChoice({ spec: `${provider}:${name}`, provider, name }, why, env);
 }
@@ -176,19 +158,19 @@ function placeChoice(
 ): ModelChoice {
   const facts = providerFacts(provider);
   const { url, from, keys, apiKey, missing } = resolveConnection(provider, env, entry);
-  if (missing !== undefined)
-    return no(
-      "model_endpoint_invalid",
-      `Model '${spec}' needs the address of its service: set ${missing.join(" and ")} in the environment${facts.baseVariables ? `, or the whole address in ${facts.baseVariables[0]}` : ""}.`,
-    );
+  if (missing !== undefined) {
+    const whole = facts.baseVariables ? `, or the whole address in ${facts.baseVariables[0]}` : "";
+    return no("model_endpoint_invalid", fill(texts.addressMissing, spec, missing.join(" and "), whole));
+  }
   if (keys.length > 0 && apiKey === undefined) {
-    const unfilled = [...keys, ...(facts.bearerKeys ?? [])].find((one) => isPlaceholder(env[one]));
+    const all = entry?.keyVariable === undefined ? allKeys(facts) : keys;
+    const unfilled = all.find((one) => isPlaceholder(env[one]));
     const others = keys.length > 1 ? ` (or ${keys.slice(1).join(", ")})` : "";
     const problem =
       unfilled === undefined
-        ? `Model '${spec}' needs the environment variable ${keys[0]}${others}, which is not set. Set it in the environment, or choose another model; 'offline' needs no key.`
-        : `Model '${spec}' needs a key. ${placeholderProblem(env)(unfilled)}`;
-    return no("model_key_missing", problem, keys);
+        ? fill(texts.keyMissing, spec, keys[0], others)
+        : fill(texts.keyUnfilled, spec, placeholderProblem(env)(unfilled));
+    return no("model_key_missing", problem, all);
   }
   const chosen = { ok: true as const, spec, provider, name, why, keys };
   if (url === undefined) return chosen;
@@ -196,7 +178,7 @@ function placeChoice(
   if (parsed?.protocol !== "http:" && parsed?.protocol !== "https:")
     return no(
       "model_endpoint_invalid",
-      `${from ?? "The address of the model"} is not an http or https address. Correct it, or unset it to use ${facts.base}.`,
+      fill(texts.addressInvalid, from ?? "The address of the model", facts.base),
     );
   const profile = buildProfile(name, { provider, address: url });
   const window = profile.isLocal && entry?.window === undefined ? knownWindow(profile) : undefined;
@@ -287,12 +269,11 @@ function filledIn(
 
 const keyVariables = ({ keys = [] }: Provider): readonly string[] => keys;
 
+/** The variables with a key or a bearer token of a provider. */
+const allKeys = ({ keys = [], bearerKeys = [] }: Provider): readonly string[] => [...keys, ...bearerKeys];
+
 /** Variables that a key of some provider may be in. */
-export const KEY_NAMES: readonly string[] = [
-  ...new Set(
-    Object.values(PROVIDERS).flatMap((facts) => [...keyVariables(facts), ...(facts.bearerKeys ?? [])]),
-  ),
-];
+export const KEY_NAMES: readonly string[] = [...new Set(Object.values(PROVIDERS).flatMap(allKeys))];
 
 export function providerFacts(provider: string): Provider {
   const facts = PROVIDERS[provider];
@@ -329,7 +310,7 @@ const isPlaceholder = (value: string | undefined): boolean =>
 const placeholderProblem =
   (env: Environment) =>
   (name: string): string =>
-    `${name} has the placeholder ${variableText(env[name] ?? "")}, which the client did not replace. Write the value itself, or remove the variable from the client's configuration.`;
+    fill(texts.placeholder, name, variableText(env[name] ?? ""));
 
 /**
  * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.

@@ -7,8 +7,9 @@ import type { ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { defined } from "../../core/unknown.ts";
 import { DeepAgentError, RunFailure } from "../../core/errors.ts";
-import { oneLine } from "../../core/text.ts";
+import { fill, oneLine } from "../../core/text.ts";
 import { OwnModel } from "./own-model.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Answers model calls by a model of the principal's clients. */
 export interface ModelLender {
@@ -52,8 +53,7 @@ export class ClientModel extends OwnModel {
     const reply = await this.#lender.reply(request, options.signal);
     if (reply === undefined) throw new ModelAwaited();
     if (reply.kind === "declined") {
-      const message = `The client did not lend its model: ${oneLine(reply.message, 300)}. Allow it there and start again, or configure another model or a fallback model.`;
-      throw new RunFailure("model_unavailable", message);
+      throw new RunFailure("model_unavailable", fill(texts.notLent, oneLine(reply.message, 300)));
     }
     const message = answeredMessage(reply);
     return { generations: [{ text: message.text, message }] };

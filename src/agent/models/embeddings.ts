@@ -1,7 +1,9 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
+import { fill } from "../../core/text.ts";
 import { type Environment, resolveConnection, modelChoice } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
 const TIMEOUT_MS = { documents: 60_000, query: 8_000 };
@@ -22,10 +24,7 @@ export function embedderProblem({
   const choice = modelChoice({ model, env });
   if (!choice.ok) return { code: choice.code, message: choice.message };
   if (choice.provider === "openai") return undefined;
-  return {
-    code: "model_unknown",
-    message: `Embeddings need an openai:… model, which '${choice.spec}' is not. Set OPENAI_BASE_URL to use other services with OpenAI's protocol.`,
-  };
+  return { code: "model_unknown", message: fill(texts.embeddingsNeedOpenAi, choice.spec) };
 }
 
 /** Vectors by a service that speaks OpenAI's protocol. Loads its package with the first texts. */
@@ -55,11 +54,7 @@ export function createEmbedder({ model, env, timeoutMs }: EmbedderOptions): Embe
 
 async function openService({ model, env }: EmbedderOptions, timeout: number, signal: AbortSignal) {
   const { OpenAIEmbeddings } = await import("@langchain/openai").catch((error: unknown) => {
-    throw new ConfigurationError(
-      "model_package_missing",
-      "Embeddings need the package @langchain/openai, which cannot be loaded. Run `npm install @langchain/openai` beside deepagent-mcp.",
-      { cause: error },
-    );
+    throw new ConfigurationError("model_package_missing", texts.embeddingsPackage, { cause: error });
   });
   const { url, apiKey } = resolveConnection("openai", env);
   return new OpenAIEmbeddings({
@@ -80,11 +75,7 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
 }
 
 const noVectors = (model: string, cause?: unknown): EmbeddingFailure =>
-  new EmbeddingFailure(
-    "embedding_invalid",
-    `${model} did not return one vector of numbers for each text. Check that the configured endpoint creates embeddings with it.`,
-    { cause },
-  );
+  new EmbeddingFailure("embedding_invalid", fill(texts.noVectors, model), { cause });
 
 function embeddingFailure(thrown: unknown, model: string): EmbeddingFailure {
   if (thrown instanceof EmbeddingFailure) return thrown;

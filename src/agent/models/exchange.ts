@@ -6,16 +6,17 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import type { BaseMessage } from "@langchain/core/messages";
 import type { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
-import { isObject, isRecord, memberOf, recordOf } from "../../core/unknown.ts";
+import { fill } from "../../core/text.ts";
+import { isObject, memberOf, recordOf } from "../../core/unknown.ts";
 import { failureFacts } from "./failure.ts";
 import { type Lesson, Lessons, learn } from "./profiles/learned.ts";
 import { type Json, type Wire, hashSignature, outgoing, readSignatures } from "./profiles/outgoing.ts";
-import { type Profile, joinRules, buildProfile } from "./profiles/profile.ts";
+import { type Profile, buildProfile, joinRules, knownWindow } from "./profiles/profile.ts";
 import type { RequestRules } from "./profiles/schema.ts";
-import { knownWindow } from "./profiles/windows.ts";
 import { modelName } from "./reply.ts";
 import { carryExtras, unpacked } from "./provider-extras.ts";
 import { strictChunks, strictEvents } from "./strict-chunks.ts";
+import texts from "./texts.json" with { type: "json" };
 import { asArray } from "./tool-schema.ts";
 
 /** Lessons that are applied to one request. */
@@ -104,9 +105,8 @@ export class Exchange {
           const { place, model } = this.profile;
           this.#lessons.keep(this.profile, learned);
           const setting = JSON.stringify({ models: { NAME: { model, request: learned } } });
-          this.note(
-            `${place} refused ${taught.map(({ about }) => about).join(", ")} for the model ${model}. Requests to it are written without that from now on. To set this up front, write in the configuration file: ${setting}`,
-          );
+          const abouts = taught.map(({ about }) => about).join(", ");
+          this.note(fill(texts.lesson, place, abouts, model, setting));
         }
         // Some servers know the window only once they have loaded the model.
         if (!this.#hasAsked) void this.#options.askWindow?.().then((window) => (this.#toldWindow = window));
@@ -124,10 +124,13 @@ export class Exchange {
   }
 
   #lessonIn(error: unknown, body: Json, wire: Wire, rules: RequestRules): Lesson | undefined {
-    const { status, kind, text } = failureFacts(error);
+    const { status, kind, text, reason, reported } = failureFacts(error);
     const isAboutForm = kind === undefined || kind === "unsupported" || kind === "fault";
-    if (!isAboutForm || !ABOUT_FORM.has(status)) return undefined;
-    if (wire === "messages" && /signature|thinking/i.test(text)) {
+    // A refusal inside a stream may have no status.
+    const isRefusal = status === undefined ? reported && reason === "model_error" : ABOUT_FORM.has(status);
+    if (!isAboutForm || !isRefusal) return undefined;
+    // Some servers want thinking that is missing, others refuse that of other models.
+    if (wire === "messages" && /signature|thinking/i.test(text) && !/passed back/i.test(text)) {
       const refused = readSignatures(body).map(hashSignature);
       refused.forEach((digest) => this.#refusedSignatures.add(digest));
       if (refused.length > 0) return { rules: {}, about: "" };
@@ -157,23 +160,47 @@ export function canBeForced(model: BaseChatModel): boolean {
   const settings = recordOf(memberOf(model, "modelKwargs"));
   const isOff =
     settings["enable_thinking"] === false || memberOf(settings["thinking"], "type") === "disabled";
-  switch ((findExchange(model)?.rules ?? modelProfile(model).rules).forced) {
-    case "no":
-      return false;
-    case "unlessOff":
-      return isOff;
-    case "unlessEnabled":
-      return thinking !== "enabled";
-    case "yes":
-      return true;
-    default:
-      return thinking !== "enabled" && thinking !== "adaptive";
-  }
+  const { forced = "unlessThinking" } = findExchange(model)?.rules ?? modelProfile(model).rules;
+  const unlessEnabled = thinking !== "enabled";
+  const unlessThinking = unlessEnabled && thinking !== "adaptive";
+  return { no: false, unlessOff: isOff, unlessEnabled, unlessThinking, yes: true }[forced];
 }
 
 export function setExchange<Model extends object>(model: Model, exchange: Exchange): Model {
   exchanges.set(model, exchange);
   return model;
+}
+
+/** The events of an answer once one has content: servers refuse requests in streams that they began, too. */
+async function begun(
+  answer: unknown,
+  convert = (events: AsyncIterable<unknown>): AsyncIterable<unknown> => events,
+): Promise<unknown> {
+  if (!isObject(answer) || !(Symbol.asyncIterator in answer)) return answer;
+  const isPreamble = (event: unknown): boolean => {
+    const { type, choices } = recordOf(event);
+    if (typeof type === "string")
+      return /^(?:ping|message_start|response\.(?:created|queued|in_progress))$/.test(type);
+    const { delta, finish_reason: end } = recordOf(asArray(choices)[0]);
+    const { role: _role, content, ...others } = recordOf(delta);
+    return !end && !content && Object.keys(others).length === 0;
+  };
+  const source = convert(answer as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+  const first: unknown[] = [];
+  let next = await source.next();
+  while (next.done !== true && isPreamble(next.value)) {
+    first.push(next.value);
+    next = await source.next();
+  }
+  const events = (async function* () {
+    try {
+      yield* first;
+      for (; next.done !== true; next = await source.next()) yield next.value;
+    } finally {
+      await source.return?.();
+    }
+  })();
+  return Object.assign(events, { controller: memberOf(answer, "controller") });
 }
 
 type Send = (request: Json, ...more: unknown[]) => Promise<unknown>;
@@ -197,9 +224,9 @@ export function exchangeCompletions<Model extends object>(
   const send = completions.completionWithRetry.bind(completions);
   completions.completionWithRetry = async (request, ...more) => {
     const messages = asArray(request["messages"]).map((message) => unpacked(recordOf(message)));
-    const answer = await exchange.send({ ...request, messages }, "chat", (sent) => send(sent, ...more));
-    const isStream = isObject(answer) && Symbol.asyncIterator in answer;
-    return isStream ? strictChunks(answer as AsyncIterable<unknown>) : answer;
+    return exchange.send({ ...request, messages }, "chat", async (sent) =>
+      begun(await send(sent, ...more), strictChunks),
+    );
   };
   if (responses === undefined) return completions;
   const stream = completions._streamResponseChunks.bind(completions);
@@ -227,11 +254,8 @@ export function exchangeMessages<Model extends object>(model: Model, exchange: E
   const messages = model as Model & { createStreamWithRetry: Send }; // LangChain's class has it, that of a test may not
   if (typeof messages.createStreamWithRetry !== "function") return model;
   const open = messages.createStreamWithRetry.bind(messages);
-  messages.createStreamWithRetry = async (request, ...more) => {
-    const stream = await exchange.send(request, "messages", (sent) => open(sent, ...more));
-    const events = strictEvents(stream as AsyncIterable<unknown>);
-    return Object.assign(events, { controller: isRecord(stream) ? stream["controller"] : undefined });
-  };
+  messages.createStreamWithRetry = (request, ...more) =>
+    exchange.send(request, "messages", async (sent) => begun(await open(sent, ...more), strictEvents));
   return model;
 }
 
@@ -250,7 +274,7 @@ export async function openAiModel(
   const asking = responses as unknown as Completions; // LangChain's class has it
   const send = asking.completionWithRetry.bind(responses);
   asking.completionWithRetry = (request, ...more) =>
-    exchange.send(request, "responses", (sent) => send(sent, ...more));
+    exchange.send(request, "responses", async (sent) => begun(await send(sent, ...more)));
   const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
   return new ChatOpenAI({ ...fields, completions: setExchange(completions, exchange), responses });
 }

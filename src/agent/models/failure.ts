@@ -7,7 +7,8 @@ import { beginningOf, headOf, oneLine } from "../../core/text.ts";
 import { isObject, memberOf, textMemberOf, defined } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { answerHeaders, askedPause } from "./pauses.ts";
-import { type RefusalKind, TOLD_COUNTS, refusalKind } from "./provider-words.ts";
+import texts from "./failure-texts.json" with { type: "json" };
+import { CAUSES, type RefusalKind, TOLD_COUNTS, refusalKind } from "./provider-words.ts";
 
 /**
  * The run failure for an error of a model call. `code` is a stable failure reason. The message states what happened and
@@ -24,75 +25,40 @@ export function modelFailure(error: unknown, model?: string): RunFailure {
     return new RunFailure(code, error.message, { cause: error });
   }
   const facts = failureFacts(error);
-  const subject = model === undefined ? "The model" : `The model ${model}`;
-  if (facts.isInternal) {
-    const message = `${subject} was not called, or not understood, because of an error in this program or in a package: ${oneLine(withoutSecrets(errorMessage(error)), 300)}`;
-    return new RunFailure("internal", message, { cause: error });
-  }
-  return new RunFailure(facts.reason, TEXTS[facts.reason](subject, facts), { cause: error });
+  // The outermost error of a package has the most details.
+  const own = facts.isInternal ? { ...facts, text: errorMessage(error) } : facts;
+  const code = facts.isInternal ? "internal" : facts.reason;
+  return new RunFailure(code, describe(own, "long", model), { cause: error });
 }
 
-const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: FailureFacts) => string>> = {
-  model_auth: (subject, facts) =>
-    `${subject} refused the key${http(facts)}. Check the provider's API key and what it may use.${quote(facts)}`,
-  model_not_found: (subject, facts) =>
-    `${subject} was not found at its provider${http(facts)}. Check the name after the colon, the endpoint, and that the key may use this model.${quote(facts)}`,
-  model_rate_limited: (subject, facts) =>
-    facts.quota
-      ? `${subject} is refused because the account's quota or credit is used up${http(facts)}. Check the account's billing, or choose another model.${quote(facts)}`
-      : `${subject} is rate limited${http(facts)}. Wait ${facts.retryAfterMs === undefined ? "a little" : `${Math.ceil(facts.retryAfterMs / 1000)} s`} and continue the run in the same thread, lower the number of parallel subagents, or choose another model.${quote(facts)}`,
-  model_unavailable: (subject, facts) =>
-    facts.overloaded
-      ? `${subject} is overloaded${http(facts)}. Try again later, or choose another model.${quote(facts)}`
-      : `${subject} could not be reached: ${unavailable(facts)}${facts.reported ? quote(facts) : ""}`,
-  model_stream_broken: (subject, facts) =>
-    facts.kind === "call"
-      ? `${subject} wrote a call that its provider could not read${http(facts)}. Continue in the same thread, or choose another model; nothing of the broken answer was used.${quote(facts)}`
-      : `${subject} stopped in the middle of an answer: ${facts.silentMs === undefined ? "the connection ended before the answer did" : `nothing came for ${Math.round(facts.silentMs / 1000)} s`}. Continue in the same thread; nothing of the broken answer was used.`,
-  context_overflow: (subject, facts) =>
-    `The conversation is longer than ${subject.replace("The", "the")} can read. Start a new thread, split the task, or choose a model with a larger context.${quote(facts)}`,
-  model_error: (subject, facts) => {
-    if (facts.kind === "media")
-      return `${subject} cannot take a picture, a recording or a document of the conversation${http(facts)}. Continue without it, convert it, or choose a model that takes it.${quote(facts)}`;
-    if (facts.kind === "unsupported")
-      return `${subject}, or the route to it, does not support something that the request needs${http(facts)}. Choose another model or endpoint, or change the parameters of this one.${quote(facts)}`;
-    if (!facts.reported) return `${subject} could not be asked. ${oneLine(withoutSecrets(facts.text), 300)}`;
-    return `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the log has the error."}`;
-  },
-};
-
-function unavailable(facts: FailureFacts): string {
-  if (facts.foreign)
-    return "the endpoint did not answer like a model. Check the configured endpoint, and whether a proxy or a sign-in page is in between.";
-  if (facts.tls !== undefined)
-    return `no secure connection could be made (${facts.tls}). Check that the configured endpoint begins with https only if it is one; for a certificate of your own, name its authority in NODE_EXTRA_CA_CERTS.`;
-  if (facts.reported)
-    return `its provider reported an internal error${http(facts)}. Try again later, or choose another model.`;
-  if (facts.network === undefined && facts.timedOut)
-    return "it did not answer in time. Try again later, or choose another model.";
-  const code = facts.network === undefined ? "" : ` (${facts.network})`;
-  return `the connection failed${code}. Check the network and the configured endpoint, then try again.`;
+/** A failure in a sentence with its remedy, or in a few words if it may pass: by the first row of the table that fits. */
+function describe(facts: FailureFacts, form: "long" | "short", model?: string): string {
+  const { status, network, retryAfterMs, silentMs = 0, tls, text, reported } = facts;
+  const told: Readonly<Record<string, unknown>> = { ...facts };
+  const isSo = ([name, value]: [string, unknown]): boolean =>
+    typeof value === "boolean" ? Boolean(told[name]) === value : told[name] === value;
+  const row = texts.find(({ when }) => Object.entries(when).every(isSo));
+  const subject = model === undefined ? "model" : `model ${model}`;
+  const words = oneLine(withoutSecrets(text), 300);
+  const gaps: Readonly<Record<string, string | undefined>> = {
+    Subject: `The ${subject}`,
+    subject: `the ${subject}`,
+    words,
+    tls,
+    http: status === undefined ? "" : ` (HTTP ${status})`,
+    network: network === undefined ? "" : ` (${network})`,
+    pause: retryAfterMs === undefined ? "a little" : `${Math.ceil(retryAfterMs / 1000)} s`,
+    silent: `${Math.round(silentMs / 1000)} s`,
+    quote: reported && words !== "" ? ` The provider said: ${words}` : "",
+  };
+  return (row?.[form] ?? "model's provider failed{http}").replace(
+    /\{(\w+)\}/g,
+    (_gap, name: string) => gaps[name] ?? "",
+  );
 }
 
 /** A failure that may pass, in a few words. */
-export function describeFailure(facts: FailureFacts): string {
-  const { reason, kind, network, overloaded, timedOut, silentMs, reported } = facts;
-  if (reason === "model_rate_limited") return `model rate limited${http(facts)}`;
-  if (kind === "call") return `model wrote a call that its provider could not read${http(facts)}`;
-  if (reason === "model_stream_broken")
-    return silentMs === undefined ? "model's answer broke off" : "model fell silent in its answer";
-  if (overloaded) return `model overloaded${http(facts)}`;
-  if (reported) return `model's provider failed${http(facts)}`;
-  if (timedOut) return "model did not answer in time";
-  return network === undefined ? "model not reachable" : `model not reachable (${network})`;
-}
-
-const http = ({ status }: FailureFacts): string => (status === undefined ? "" : ` (HTTP ${status})`);
-
-function quote({ text, reported }: FailureFacts): string {
-  const shown = reported ? oneLine(withoutSecrets(text), 300) : "";
-  return shown === "" ? "" : ` The provider said: ${shown}`;
-}
+export const describeFailure = (facts: FailureFacts): string => describe(facts, "short");
 
 /** The beginning of `text` with everything that looks like a key, a token or credentials in an address replaced. */
 export const withoutSecrets = (text: string): string =>
@@ -211,20 +177,6 @@ function errorStatus(chain: readonly object[], inStream: boolean): number | unde
   );
 }
 
-/** The reason for each cause. Three of them are also named in passing, so that some statuses take precedence. */
-const REASONS: Readonly<Record<RefusalKind, ModelFailureReason>> = {
-  overflow: "context_overflow",
-  quota: "model_rate_limited",
-  call: "model_stream_broken",
-  media: "model_error",
-  unsupported: "model_error",
-  model: "model_not_found",
-  key: "model_auth",
-  rate: "model_rate_limited",
-  busy: "model_unavailable",
-  fault: "model_unavailable",
-};
-
 /**
  * The reason, by the first of these that is known: no answer of a model at all; a cause that the provider names exactly;
  * the status; a cause that it names in passing; how the connection ended. `inStream`: the provider had accepted the
@@ -238,13 +190,14 @@ function classifyFailure(
 ): ModelFailureReason {
   const { status, kind, network, timedOut, tls, foreign, codes, text, isBroken, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
+  // These are also named in passing, so that some statuses take precedence.
   const inPassing = kind === "rate" || kind === "busy" || kind === "fault";
-  if (kind !== undefined && !inPassing) return REASONS[kind];
+  if (kind !== undefined && !inPassing) return CAUSES[kind].reason;
   if ((status === 401 || status === 403) && kind !== "rate") return "model_auth";
   if (status === 404 && kind !== "rate" && kind !== "busy") return "model_not_found";
   if (status === 429 || kind === "rate") return "model_rate_limited";
   if (isBroken) return "model_stream_broken";
-  if (kind !== undefined) return REASONS[kind];
+  if (kind !== undefined) return CAUSES[kind].reason;
   if (status === 408 || (status ?? 0) >= 500) return "model_unavailable";
   if (status !== undefined || codes.some((code) => /invalid_request|content_policy|moderation/i.test(code)))
     return "model_error";

@@ -3,10 +3,12 @@ import type { AIMessage } from "@langchain/core/messages";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import { fill } from "../../core/text.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
 import { type FailureFacts, failureFacts } from "./failure.ts";
 import { modelName } from "./reply.ts";
 import { LazyModel, type ModelSource } from "./resolve.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Time during which a failed model is skipped, so that not every call waits for its retries. */
 const REST_MS = 60_000;
@@ -54,7 +56,7 @@ export function modelFallbackMiddleware({
         const [from, to] = [modelName(of), modelName(model)];
         const http = facts.status === undefined ? "" : `, HTTP ${facts.status}`;
         log.warn("model_fallback", { from, to, reason });
-        const message = `The model ${from} could not answer (${reason}${http}). The agent continues with ${to}.`;
+        const message = fill(texts.fellBack, from, reason, http, to);
         request.runtime.step.tell({ kind: "warning", message });
       }
       try {

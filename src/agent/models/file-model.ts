@@ -1,6 +1,7 @@
 /** Chooses the model of a subagent that a file of the workspace describes, among models that the operator named. */
-import { displayName, oneLine } from "../../core/text.ts";
+import { displayName, fill, oneLine } from "../../core/text.ts";
 import { type Environment, type NamedEntries, modelChoice } from "./choose.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export interface NamedModels {
   /** The main model as `provider:model`; `undefined`: there is none. */
@@ -47,10 +48,7 @@ export function fileModel(
       (model === undefined && !wish.includes(":") ? offered.find(({ spec }) => isOfFamily(spec)) : undefined);
     if (found !== undefined) return found.text === undefined ? {} : { model: found.text };
   }
-  const asked = `Subagent '${name}' asks in its file for the model '${displayName(oneLine(wishes.join(", "), 100))}'`;
-  return {
-    notice: `${asked}, which this server does not allow. It works with the main model. Add the model to allowedModels to allow it.`,
-  };
+  return { notice: fill(texts.modelNotAllowed, name, displayName(oneLine(wishes.join(", "), 100))) };
 }
 
 const withoutProvider = (spec: string): string => spec.slice(spec.indexOf(":") + 1);

@@ -4,9 +4,11 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { orElse } from "../../core/errors.ts";
+import { fill } from "../../core/text.ts";
 import { parsedJson, textMemberOf } from "../../core/unknown.ts";
 import { providerFacts } from "./choose.ts";
 import type { Provider } from "./profiles/schema.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export const packagesFolder = (dataDir: string): string => join(dataDir, "packages");
 
@@ -55,4 +57,4 @@ export function packageProblem(provider: string, folder: string): string | undef
 }
 
 export const packageMissing = (provider: string, name: string): string =>
-  `Models of ${provider} need the package ${name}, which is not installed. Run \`deepagent-mcp models add ${provider}\`, with the --data-dir of the server if it has one, or choose an anthropic: or openai: model.`;
+  fill(texts.packageToAdd, provider, name, provider);

@@ -29,25 +29,22 @@ export function askedPause({
     headers.get(name.replace("reset", "remaining"))?.trim() === "0";
   const until = ([, value]: readonly [string, string]) => waitingMs(value, now) ?? [];
   const usedUp = limits.filter(isUsedUp).flatMap(until);
+  const named = (name: string): unknown[] => members.map((member) => memberOf(member, name));
   /** The ways to ask for a pause, the plainest first. The first usable value counts. */
-  const ways: ReadonlyArray<readonly [source: string, values: readonly unknown[]]> = [
-    ["OpenAI, Azure", [milliseconds(headers.get("retry-after-ms"))]],
-    ["RFC 9110", [headers.get("retry-after")]],
-    ["any", members.map((member) => milliseconds(memberOf(member, "retry_after_ms")))],
-    ["any", members.map((member) => memberOf(member, "retry_after"))],
-    ["OpenRouter", members.map((member) => memberOf(member, "retry_after_seconds"))],
-    ["ChatGPT", members.map((member) => memberOf(member, "resets_in_seconds"))],
-    ["Google's RetryInfo", details.flat().map((detail) => memberOf(detail, "retryDelay"))],
-    ["OpenAI, Groq, Azure, Gemini", [ASKED.exec(text)?.groups?.["pause"]]],
+  const ways: readonly unknown[] = [
+    milliseconds(headers.get("retry-after-ms")), // OpenAI, Azure
+    headers.get("retry-after"), // RFC 9110
+    ...named("retry_after_ms").map(milliseconds),
+    ...named("retry_after"),
+    ...named("retry_after_seconds"), // OpenRouter
+    ...named("resets_in_seconds"), // ChatGPT
+    ...details.flat().map((detail) => memberOf(detail, "retryDelay")), // Google's RetryInfo
+    ASKED.exec(text)?.groups?.["pause"], // OpenAI, Groq, Azure, Gemini
     // The longest of the limits that are used up; the shortest of all if none is known to be.
-    ["any", [milliseconds(usedUp.toSorted((a, b) => b - a)[0])]],
-    [
-      "Anthropic, OpenAI, Groq, Cerebras, OpenRouter",
-      [milliseconds(limits.flatMap(until).toSorted((a, b) => a - b)[0])],
-    ],
+    milliseconds(usedUp.toSorted((a, b) => b - a)[0]),
+    milliseconds(limits.flatMap(until).toSorted((a, b) => a - b)[0]),
   ];
-  const pauses = ways.flatMap(([, values]) => values.flatMap((value) => waitingMs(value, now) ?? []));
-  return pauses[0];
+  return ways.map((value) => waitingMs(value, now)).find((pause) => pause !== undefined);
 }
 
 const ASKED =
@@ -75,10 +72,9 @@ function waitingMs(value: unknown, now: number): number | undefined {
     ([, count, unit = ""]) => Number(count) * (units[unit.toLowerCase()] ?? 0),
   );
   const number = Number(text);
-  const times = [number - now, number * 1000 - now, number * 1000, Date.parse(text) - now];
-  const duration = durations.length > 0 ? durations.reduce((sum, part) => sum + part) : undefined;
-  const pause =
-    duration ?? times[Number.isFinite(number) ? (number > 1e11 ? 0 : number > 1e9 ? 1 : 2) : 3] ?? 0;
+  const seconds = number > 1e9 ? number * 1000 - now : number * 1000;
+  const time = Number.isNaN(number) ? Date.parse(text) - now : number > 1e11 ? number - now : seconds;
+  const pause = durations.length > 0 ? durations.reduce((sum, part) => sum + part) : time;
   return pause > 0 && pause <= 86_400_000 ? Math.ceil(pause) : undefined;
 }
 

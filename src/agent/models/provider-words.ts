@@ -1,5 +1,6 @@
 /** Words of providers: with which they refuse a request, and with which they end an answer. */
 
+import type { ModelFailureReason } from "../contracts/state.ts";
 import words from "./profiles/words.json" with { type: "json" };
 
 /** The cause that a refusal names. */
@@ -54,6 +55,11 @@ export function refusalKind(
   return status === 413 && said !== "media" ? "overflow" : said;
 }
 
+/** The run failure's reason for each cause, and its HTTP status where a refusal comes without one. */
+export const CAUSES = words.causes as Readonly<
+  Record<RefusalKind, { reason: ModelFailureReason; status?: number }>
+>; // as above
+
 /**
  * Patterns for the token counts in messages of refusals: of the request, of the window, and of the answer if it counts
  * too. Patterns of one list follow each other in the text.
@@ -63,13 +69,11 @@ export const TOLD_COUNTS = words.counts.map(({ patterns }) =>
 );
 
 /**
- * Reasons by which answers end that are whole, cut at a limit, or refused. Any other one means that the answer broke
- * off: `error`, DeepSeek's `insufficient_system_resource`, Zhipu's `network_error`, `abort` of vLLM.
+ * True if an answer that ended for this reason is whole, cut at a limit, or refused. Any other one means that the answer
+ * broke off: `error`, DeepSeek's `insufficient_system_resource`, Zhipu's `network_error`, `abort` of vLLM. LangChain joins
+ * repeated reasons.
  */
-const ENDS = words.ends.split(" ");
-
-/** True if an answer that ended for this reason is whole, or as whole as it will be. LangChain joins repeated reasons. */
 export function isEnd(reason: string): boolean {
   const said = reason.toLowerCase();
-  return ENDS.some((end) => end.repeat(said.length / end.length) === said);
+  return words.ends.some((end) => end.repeat(said.length / end.length) === said);
 }

@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage, MessageContent } from "@langchain/core/messages";
 import { AIMessage, AIMessageChunk, ToolMessage } from "@langchain/core/messages";
-import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
+import type { InvalidToolCall, ToolCall } from "@langchain/core/messages/tool";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { looseJson } from "../../core/loose-json.ts";
-import { headOf, oneLine, wellFormed } from "../../core/text.ts";
+import { fill, headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isRecord, memberOf, parsedJson, defined } from "../../core/unknown.ts";
 import { onlyAlike } from "../../tools/mend-arguments.ts";
 import { threadFacts } from "../messages/mend.ts";
@@ -13,6 +13,7 @@ import { textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/middleware.ts";
 import { replyCost, reportedModel } from "../budget/prices.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 
@@ -99,12 +100,12 @@ const LONGEST_NAME = 128;
 const TOO_MANY_VALUES = "too many values";
 
 /** Number of bytes that a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
-export const sizeOfPiece = ({
-  content,
-  tool_call_chunks: chunks,
-  tool_calls: calls,
-  additional_kwargs: others,
-}: AIMessageChunk): number => Math.max(...[content, chunks?.length ? chunks : calls, others].map(countBytes));
+export function sizeOfPiece(piece: AIMessageChunk): number {
+  const { content, tool_call_chunks: chunks, additional_kwargs: others } = piece;
+  // LangChain parses the JSON of a piece as soon as its calls are read.
+  const calls: unknown = chunks?.length ? chunks : piece.tool_calls;
+  return Math.max(...[content, calls, others].map(countBytes));
+}
 
 /** Bytes of all strings in `value`, but for the types of blocks. */
 function countBytes(value: unknown): number {
@@ -118,61 +119,50 @@ function countBytes(value: unknown): number {
   return bytes;
 }
 
-/** Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. */
-export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
-  const { content, tool_call_chunks: chunks = [], response_metadata, usage_metadata, id } = piece;
+/**
+ * Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. `isFirst`: no
+ * piece before was cut.
+ */
+export function cutPiece(piece: AIMessageChunk, room: number, isFirst: boolean): AIMessageChunk {
+  const { content, tool_call_chunks: chunks = [], usage_metadata, id } = piece;
+  // The reason of the end would be joined to ours; OpenAI's package would send `output` in place of the message.
+  const { stop_reason: _reason, output: _output, ...metadata } = piece.response_metadata;
   const texts = typeof content === "string" ? content : content.filter(({ type }) => type === "text");
   return new AIMessageChunk({
     content: withTexts(texts, (text) => headOf(text, room)),
     tool_call_chunks: room === 0 ? [] : chunks.map((chunk) => ({ ...chunk, args: "" })),
-    response_metadata,
+    response_metadata: isFirst ? { ...metadata, stop_reason: "max_output_tokens" } : metadata,
     ...defined({ usage_metadata, id }),
   });
 }
 
 /**
- * Makes the message of a reply's joined pieces. A call whose arguments are not valid JSON, or have too many values,
- * becomes an invalid call that keeps their beginning. LangChain would parse them character by character to turn them
- * into JSON.
+ * Reads the calls of a streamed reply from their pieces again: LangChain completes JSON that is cut, so that half a file
+ * would be written. A call whose arguments are not valid JSON, or have too many values, becomes an invalid call that
+ * keeps their beginning. Changes `reply`.
  */
-export function assembleReply(joined: AIMessageChunk, isCut: boolean): AIMessageChunk {
-  const {
-    content,
-    tool_call_chunks: chunks = [],
-    additional_kwargs,
-    response_metadata,
-    usage_metadata,
-  } = joined;
-  const valid: ToolCallChunk[] = [];
+export function assembleReply(reply: AIMessageChunk): AIMessageChunk {
+  // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
+  reply.content = withTexts(reply.content, wellFormed);
+  const { tool_call_chunks: chunks = [] } = reply;
+  if (chunks.length === 0) return reply;
+  const calls: ToolCall[] = [];
   const invalid: InvalidToolCall[] = [];
-  for (const given of chunks) {
-    const chunk = { ...given, args: plainArguments(given.args ?? "") };
-    const named = { ...short("id", chunk.id), ...short("name", chunk.name) };
-    const hasArgs = chunk.args.trim() !== "";
-    const isTooLarge = bytesShapeProblem(Buffer.from(chunk.args), ARGUMENTS_SHAPE) !== undefined;
-    // Without an index, these may be a part of the arguments.
-    const isBroken = !isTooLarge && chunk.index !== undefined && !isJson(chunk.args);
-    const problem = isTooLarge ? TOO_MANY_VALUES : isBroken ? "Malformed args." : undefined;
-    const error = hasArgs ? problem : undefined;
-    const args = headOf(chunk.args, LONGEST_NAME);
-    if (error === undefined) valid.push({ ...chunk, ...named });
-    else invalid.push({ type: "invalid_tool_call", ...named, args, error });
+  for (const { id, name = "", args: written = "" } of chunks) {
+    const text = plainArguments(written);
+    const isEmpty = text.trim() === "";
+    const named = { name: headOf(name, LONGEST_NAME), ...(id && { id: headOf(id, LONGEST_NAME) }) };
+    const isTooLarge = bytesShapeProblem(Buffer.from(text), ARGUMENTS_SHAPE) !== undefined && !isEmpty;
+    // A call of a cut reply may have been about to have arguments.
+    const args = isTooLarge ? undefined : parsedJson(isEmpty && !isCut(reply) ? "{}" : text);
+    const error = isTooLarge ? TOO_MANY_VALUES : "Malformed args.";
+    if (isRecord(args)) calls.push({ ...named, args, type: "tool_call" });
+    else invalid.push({ ...named, type: "invalid_tool_call", args: headOf(text, LONGEST_NAME), error });
   }
-  // OpenAI's package would send the copy in `output` in place of the message.
-  const { output: _output, ...metadata } = response_metadata;
-  const message = new AIMessageChunk({
-    additional_kwargs,
-    ...defined({ usage_metadata }),
-    // Calls that came in pieces are read from the pieces.
-    tool_calls: chunks.length > 0 ? [] : (joined.tool_calls ?? []),
-    // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
-    content: withTexts(content, wellFormed),
-    ...short("id", joined.id),
-    response_metadata: isCut ? { ...metadata, stop_reason: "max_output_tokens" } : response_metadata,
-    tool_call_chunks: valid,
-  });
-  message.invalid_tool_calls = [...(message.invalid_tool_calls ?? []), ...invalid];
-  return message;
+  reply.tool_calls = calls;
+  reply.invalid_tool_calls = invalid;
+  reply.tool_call_chunks = [];
+  return reply;
 }
 
 /**
@@ -181,7 +171,7 @@ export function assembleReply(joined: AIMessageChunk, isCut: boolean): AIMessage
  */
 function plainArguments(args: string): string {
   const text = args.replace(/^\s{0,9}\{\s{0,9}\}(?=\s{0,9}\{)/, "");
-  if (/^\s{0,9}\{/.test(text) && isJson(text)) return text;
+  if (/^\s{0,9}\{/.test(text) && parsedJson(text) !== undefined) return text;
   if (bytesShapeProblem(Buffer.from(text), ARGUMENTS_SHAPE) !== undefined) return text;
   const value = looseJson(text);
   if (typeof value === "string") return plainArguments(value);
@@ -195,9 +185,6 @@ const withTexts = (content: MessageContent, change: (text: string) => string): M
         block.type === "text" ? { ...block, text: change(String(block["text"])) } : block,
       );
 
-const short = (key: "id" | "name", word: string | undefined): Record<string, string> =>
-  word === undefined ? {} : { [key]: headOf(word, LONGEST_NAME) };
-
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const CALL_BLOCKS: ReadonlySet<string> = new Set(
   "tool_use tool_call tool_call_chunk invalid_tool_call function_call input_json_delta".split(" "),
@@ -210,26 +197,27 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set(
  * providers refer to them later. The reply gets the name of the agent, if it has one. `tools`: names of its tools.
  */
 export function safeReply(
-  given: AIMessage,
+  answer: AIMessage,
   thread: readonly BaseMessage[],
   { name: agent, tools = [] }: { name?: string | undefined; tools?: Iterable<string> } = {},
 ): { reply: AIMessage; refused: ToolMessage[] } {
   const names = [...tools];
+  const isStream = AIMessageChunk.isInstance(answer);
+  const given = isStream ? assembleReply(answer) : answer;
   const isShort = isCut(given);
-  const incomplete = isShort
-    ? "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls."
-    : INCOMPLETE;
-  const broken = brokenCalls(given, isShort);
+  const incomplete = isShort ? texts.cutArguments : texts.incompleteArguments;
+  const tooMany = fill(texts.tooManyValues, ARGUMENTS_SHAPE.values, ARGUMENTS_SHAPE.depth);
   const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
   const read = [
-    ...calls.map((call) => {
+    ...calls.map((call, at) => {
       const isTooLarge = shapeProblem(call.args, ARGUMENTS_SHAPE) !== undefined;
-      const problem = isRecord(call.args) ? (isTooLarge ? TOO_MANY : undefined) : INCOMPLETE;
-      return { call, why: broken.has(call) ? incomplete : problem };
+      const problem = isRecord(call.args) ? (isTooLarge ? tooMany : undefined) : texts.incompleteArguments;
+      // If a cut answer was not streamed, nobody knows whether its last call is complete.
+      return { call, why: isShort && !isStream && at === calls.length - 1 ? incomplete : problem };
     }),
     ...invalid.map(({ id, name = "", error }) => ({
       call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
-      why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
+      why: error === TOO_MANY_VALUES ? tooMany : incomplete,
     })),
   ];
   const callIds = { earlier: threadFacts(thread).ids, own: new Set<string>() };
@@ -237,7 +225,7 @@ export function safeReply(
   const mended = read.map(({ call, why }) => {
     if (why === undefined) return mendCall(call, callIds, names);
     const empty = mendCall({ ...call, args: {} }, callIds, names);
-    const content = `Error: ${empty.name} was not run: ${why}`;
+    const content = fill(texts.notRun, empty.name, why);
     const result = { content, name: empty.name, tool_call_id: empty.id ?? "", status: "error" as const };
     refused.push(new ToolMessage(result));
     return empty;
@@ -246,38 +234,10 @@ export function safeReply(
   const name = agent !== undefined && TOOL_NAME.test(agent) ? agent : given.name;
   const reply = rebuildReply(given, mended, isChanged, name);
   // An id that is only assigned is not stored with the message.
-  const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
+  const isNew = reply.id && reply.id.length <= LONGEST_NAME && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
   return { reply, refused };
 }
-
-/**
- * Calls whose arguments LangChain completed: if an answer is cut at the limit of output tokens, LangChain closes the
- * JSON at that point, and half a file would be written. If a cut answer was not streamed, nobody knows whether its
- * last call is complete.
- */
-function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> {
-  if (!AIMessageChunk.isInstance(reply)) return new Set(isShort ? reply.tool_calls?.slice(-1) : []);
-  const groups: Array<{ id: string | undefined; index: number | undefined; json: string }> = [];
-  for (const { id, index, args = "" } of reply.tool_call_chunks ?? []) {
-    const group = groups.find(
-      (known) =>
-        (index !== undefined && known.index === index && (!id || id === known.id)) ||
-        (index === undefined && id === known.id),
-    );
-    if (group) group.json += args;
-    else groups.push({ id, index, json: args });
-  }
-  const broken = (reply.tool_calls ?? []).filter((call) => {
-    const at = groups.findIndex(({ id }) => id === call.id);
-    const [group] = at < 0 ? [] : groups.splice(at, 1);
-    // Most calls without arguments have no JSON; a cut one may have been about to have some.
-    return group?.json.trim() === "" ? isShort : !isJson(group?.json ?? "{}");
-  });
-  return new Set(broken);
-}
-
-const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
 function mendCall(
   call: ToolCall,
@@ -340,6 +300,3 @@ function rebuildReply(reply: AIMessage, calls: ToolCall[], isChanged: boolean, n
 
 export const withCalls = (reply: AIMessage, calls: ToolCall[]): AIMessage =>
   rebuildReply(reply, calls, true, reply.name);
-
-const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
-const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;

@@ -6,11 +6,13 @@ import type { LLMResult } from "@langchain/core/outputs";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { longestMatch } from "../../core/model-names.ts";
+import { fill } from "../../core/text.ts";
 import { recordOf, defined } from "../../core/unknown.ts";
-import type { Connection, ModelChoice, ModelOptions } from "./choose.ts";
+import type { ModelChoice, ModelOptions } from "./choose.ts";
 import {
   DEFAULT_MODEL,
   OFFLINE,
+  PROVIDERS,
   resolveConnection,
   modelChoice,
   namedModel,
@@ -26,6 +28,7 @@ import { type Profile, joinRules, buildProfile } from "./profiles/profile.ts";
 import type { EFFORTS, Provider } from "./profiles/schema.ts";
 import { askWindow } from "./profiles/windows.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export interface ResolveOptions extends ModelOptions {
   log?: Logger;
@@ -90,9 +93,9 @@ async function providerModel(choice: Extract<ModelChoice, { ok: true }>, options
     const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
     const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? packageName;
     const message = !isMissing
-      ? `Model '${spec}' could not be set up by ${packageName}: ${withoutSecrets(text)}`
+      ? fill(texts.notSetUp, spec, packageName, withoutSecrets(text))
       : packages === undefined
-        ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
+        ? fill(texts.packageBeside, spec, missing, missing)
         : packageMissing(provider, missing);
     const code = isMissing ? "model_package_missing" : "model_invalid";
     throw new ConfigurationError(code, message, { cause: error });
@@ -143,27 +146,39 @@ function planModel(
   return { facts, wire, packageName, exchange, origin, place: { ...place, headers }, given };
 }
 
-/** Fields of LangChain's class for the model. */
+/** Fields of LangChain's class for the model. The endpoint is always set, so that the logged one is the used one. */
 function modelFields(
   { wire, exchange, place, given }: ReturnType<typeof planModel>,
-  limits: WaitingLimits,
+  { requestMs: timeout, idleMs }: WaitingLimits,
 ): Record<string, unknown> {
-  const { output = OUTPUT_TOKENS, model } = exchange.profile;
-  const { url, apiKey } = place;
-  return {
-    ...(wire === "messages" ? { maxTokens: Math.min(OUTPUT_TOKENS, output) } : {}),
-    // OpenAI's newer models take tools through the responses API only; others mostly know chat completions only.
-    ...(wire === "chat"
-      ? { useResponsesApi: /^https?:\/\/(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)/.test(url ?? "") }
-      : {}),
-    ...given,
-    model,
-    // Failed calls are tried again in one place, around the call.
-    maxRetries: 0,
-    callbacks: [streamAnswers],
-    ...defined({ apiKey }),
-    ...(wire && connection(wire, place, limits)),
-  };
+  const { output = OUTPUT_TOKENS, model, provider } = exchange.profile;
+  const { url, key, apiKey, isBearer, headers } = place;
+  // Failed calls are tried again in one place, around the call.
+  const common = { ...given, model, maxRetries: 0, callbacks: [streamAnswers], ...defined({ apiKey }) };
+  const fetch = guardedFetch(idleMs);
+  // A null takes away the header that the client would add.
+  const defaultHeaders = isBearer ? { ...headers, "x-api-key": null } : headers;
+  switch (wire) {
+    case "messages":
+      return {
+        maxTokens: Math.min(OUTPUT_TOKENS, output),
+        ...common,
+        anthropicApiUrl: url,
+        clientOptions: { timeout, authToken: isBearer ? key : null, fetch, defaultHeaders },
+      };
+    case "chat":
+      return {
+        // OpenAI's newer models take tools through the responses API only; others mostly know chat completions only.
+        useResponsesApi: provider === "openai",
+        ...common,
+        timeout,
+        // Answers are not kept at the provider: a thread may be continued after they would have expired.
+        zdrEnabled: true,
+        configuration: { baseURL: url, fetch, defaultHeaders },
+      };
+    default:
+      return common;
+  }
 }
 
 /** Enough for a long file in one tool call, as far as the model writes that much. */
@@ -171,43 +186,19 @@ const OUTPUT_TOKENS = 16_384;
 
 /** Members of a request for an effort of reasoning. */
 function effortMembers(
-  { family, provider }: Profile,
+  { family, provider = "" }: Profile,
   effort: (typeof EFFORTS)[number],
   wire: Provider["wire"],
 ): Record<string, unknown> {
-  const own = family?.reasoning?.[effort];
-  const isOfMessages = own !== undefined && "thinking" in own && !family?.open;
-  if (wire === "messages")
-    return own !== undefined && "thinking" in own
-      ? own
-      : { thinking: effort === "off" ? { type: "disabled" } : { type: "enabled", budget_tokens: 4096 } };
-  const word = effort === "off" ? "none" : effort;
-  if (provider === "openrouter" || provider === "openai") return { reasoning: { effort: word } };
-  return own === undefined || isOfMessages ? { reasoning_effort: word } : own;
+  const own = PROVIDERS[provider]?.reasoning?.[effort] ?? family?.reasoning?.[effort];
+  const isThinking = own !== undefined && "thinking" in own;
+  if (wire === "messages" && !isThinking)
+    return { thinking: effort === "off" ? { type: "disabled" } : { type: "enabled", budget_tokens: 4096 } };
+  const isForeign = isThinking && wire !== "messages" && !family?.open;
+  return own === undefined || isForeign ? { reasoning_effort: effort === "off" ? "none" : effort } : own;
 }
 
 const PACKAGES = { chat: "@langchain/openai", messages: "@langchain/anthropic" } as const;
-
-/** Options of the connection. The endpoint is always set, so that the logged one is the used one. */
-function connection(
-  wire: NonNullable<Provider["wire"]>,
-  { url, key, isBearer, headers }: Pick<Connection, "url" | "key" | "isBearer" | "headers">,
-  { requestMs, idleMs }: WaitingLimits,
-): Record<string, unknown> {
-  const fetch = guardedFetch(idleMs);
-  // A null takes away the header that the client would add.
-  const defaultHeaders = isBearer ? { ...headers, "x-api-key": null } : headers;
-  if (wire === "messages") {
-    const authToken = isBearer ? key : null;
-    return { anthropicApiUrl: url, clientOptions: { timeout: requestMs, authToken, fetch, defaultHeaders } };
-  }
-  return {
-    timeout: requestMs,
-    // Answers are not kept at the provider: a thread may be continued after they would have expired.
-    zdrEnabled: true,
-    configuration: { baseURL: url, fetch, defaultHeaders },
-  };
-}
 
 /**
  * Asks a model for an answer and stops it after its first words, so that it costs next to nothing. Resolves with the

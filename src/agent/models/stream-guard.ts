@@ -3,7 +3,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { isRecord, memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
-import { type RefusalKind, refusalKind } from "./provider-words.ts";
+import { CAUSES, refusalKind } from "./provider-words.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -51,11 +51,7 @@ const PART = 16_384;
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   const textOf = (body: ReadableStream<Uint8Array>, limit: number): Promise<string> =>
-    within(
-      idleMs,
-      new Response(body.pipeThrough(firstBytes(limit))).text(),
-      () => new ModelSilentError(idleMs),
-    );
+    within(idleMs, beginningOfBody(body, limit), () => new ModelSilentError(idleMs));
   return async (input, init) => {
     const response = await fetch(input, init);
     const { body, ok, status, statusText, headers } = response;
@@ -66,12 +62,20 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       return new Response(readRefusal(text)?.body ?? text, { status, statusText, headers });
     }
     if (type?.startsWith("text/event-stream"))
-      return new Response(guardedBody(body, idleMs), { status, statusText, headers });
+      return new Response(guardedBody(body.getReader(), idleMs), { status, statusText, headers });
     if (type === undefined || !(typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body)))
       return response;
-    const answer = /\bjson\b/.test(type) ? asStream(await textOf(body, LONGEST_EVENT)) : undefined;
-    if (answer) return answer;
-    await body.cancel().catch(() => undefined);
+    if (/\bjson\b/.test(type)) {
+      const answer = asStream(await textOf(body, LONGEST_EVENT));
+      if (answer) return answer;
+    } else {
+      const reader = body.getReader();
+      const { value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
+      // Some proxies send a stream of events under another type.
+      if (value !== undefined && /^\s*(?:data|event|id|retry)?:/.test(new TextDecoder().decode(value)))
+        return new Response(guardedBody(reader, idleMs, value));
+      await reader.cancel().catch(() => undefined);
+    }
     throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
   };
 }
@@ -88,22 +92,27 @@ function asStream(text: string): Response | undefined {
   return refusal && new Response(refusal.body, { status: refusal.status ?? 400, headers });
 }
 
-function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
+/** The first `limit` bytes of an answer, as text. */
+export function beginningOfBody(body: ReadableStream<Uint8Array>, limit: number): Promise<string> {
   let left = limit;
-  return new TransformStream({
+  const first = new TransformStream<Uint8Array, Uint8Array>({
     transform(piece, controller) {
       controller.enqueue(piece.subarray(0, left));
       left -= piece.byteLength;
       if (left <= 0) controller.terminate();
     },
   });
+  return new Response(body.pipeThrough(first)).text();
 }
 
-function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {
-  const reader = source.getReader();
+/** `arrived`: a part of the stream that was read before. */
+function guardedBody(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  idleMs: number,
+  arrived: Uint8Array = new Uint8Array(),
+): ReadableStream<Uint8Array> {
   const decoder = new TextDecoder();
   const answer = new AnswerLines();
-  let arrived: Uint8Array = new Uint8Array();
   let waitedMs = 0;
   let silentMs = 0;
   return new ReadableStream<Uint8Array>({
@@ -185,6 +194,9 @@ class AnswerLines {
     const line = this.#open.join("");
     this.#open = [];
     if (line === "") this.#length = 0;
+    // Some gateways write a refusal into the stream as it is.
+    const refusal = line.startsWith("{") ? readRefusal(line) : undefined;
+    if (refusal) throw Object.assign(new Error(refusal.message), { status: refusal.status });
     if (!line.startsWith("data:")) return;
     if (WHOLE.test(line)) this.#isWhole = true;
     else if (/"type":\s*"(?:response\.failed|error)"/.test(line)) throwReported(line.slice("data:".length));
@@ -238,33 +250,32 @@ async function within<T>(milliseconds: number, work: Promise<T>, late: () => Err
  * A refusal with its words in `error.message`, where clients look for them; `undefined` if the body is not JSON, or
  * does not have the reason of the refusal.
  */
-function readRefusal(text: string): { status: number | undefined; body: string } | undefined {
+function readRefusal(
+  text: string,
+): { status: number | undefined; message: string; body: string } | undefined {
   const value = parsedJson(text);
   // Gemini puts its refusal into a list.
   const given = recordOf([value].flat()[0]);
   const error = recordOf(given["error"]);
-  const message = findWords(given);
-  if (message === undefined) return undefined;
+  const words = findWords(given);
+  if (words === undefined) return undefined;
+  const { param } = error;
+  const isUnnamed = typeof param === "string" && /^\w+$/.test(param) && !words.includes(param);
+  const message = isUnnamed ? `${words} (${param})` : words;
   const { status_code: number } = recordOf(given["base_resp"]);
+  const { error: _inner, ...outer } = given;
   const report: Record<string, unknown> = {
-    ...given,
+    ...outer,
     ...(typeof number === "number" ? { code: `base_resp_${number}` } : {}),
     ...error,
   };
   const codes = [error["code"], given["code"], given["status"]].map(Number);
-  // For a refusal under a status of success.
-  const statuses: Partial<Record<RefusalKind, number>> = {
-    key: 401,
-    quota: 402,
-    rate: 429,
-    busy: 503,
-    fault: 500,
-  };
   const cause = refusalKind([report["code"], report["type"]].map(String), message);
   const status =
-    codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600) ?? (cause && statuses[cause]);
+    codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600) ??
+    (cause && CAUSES[cause].status);
   const isUsual = value === given && error["message"] === message;
-  return { status, body: isUsual ? text : JSON.stringify({ error: { ...report, message } }) };
+  return { status, message, body: isUsual ? text : JSON.stringify({ error: { ...report, message } }) };
 }
 
 /** Members in which gateways and model servers put the reason, the plainest first. The last are MiniMax's. */
@@ -274,6 +285,9 @@ function findWords(value: unknown): string | undefined {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   if (Array.isArray(value)) return value.map(findWords).find((words) => words !== undefined);
   if (!isRecord(value) || value["status_code"] === 0) return undefined;
+  const { loc, msg } = value;
+  // Servers made with FastAPI name the member beside their words.
+  if (Array.isArray(loc) && typeof msg === "string") return `${loc.join(".")}: ${msg}`;
   const reasons = isRecord(value["error"]) ? REASON_MEMBERS.toReversed() : REASON_MEMBERS;
   return reasons.map((name) => findWords(value[name])).find((words) => words !== undefined);
 }

@@ -7,10 +7,11 @@ import type { ProviderStrategy, ToolStrategy, TypedToolStrategy } from "langchai
 import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
-import { oneLine } from "../../core/text.ts";
+import { fill, oneLine } from "../../core/text.ts";
 import { isObject, isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
 import { canBeForced } from "./exchange.ts";
 import { currentRun } from "../budget/limits.ts";
+import texts from "./texts.json" with { type: "json" };
 
 export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unknown> } & Record<
   string,
@@ -89,8 +90,7 @@ export async function settleAnswer(
   const asked = answer && tools.get(answer.name);
   if (!asked) return { messages: [] };
   if (calls.length > 1) {
-    const text = "The final answer was not accepted: give it once, alone, when all other calls are done.";
-    return { messages: answers.map((call) => answerResult(call, text, "error")) };
+    return { messages: answers.map((call) => answerResult(call, texts.answeredTwice, "error")) };
   }
   try {
     const structuredResponse = asked.parse(answer.args);
@@ -104,7 +104,7 @@ export async function settleAnswer(
         ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
     );
     if (misfits.length + 1 < MAX_MISFITS) return { messages: [answerResult(answer, text, "error")] };
-    const what = `The model gave ${MAX_MISFITS} answers that do not match the schema of ${asked.name}. The last one: ${text}`;
+    const what = fill(texts.misfits, MAX_MISFITS, asked.name, text);
     throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
   }
 }
@@ -146,10 +146,7 @@ export function answerToolNames(format: ResponseFormat): string[] {
   const given = formatList(format);
   const strategies = given.filter(isToolStrategy);
   if (given.length === 0 || (strategies.length > 0 && strategies.length < given.length))
-    throw new ConfigurationError(
-      "INVALID_RESPONSE_FORMAT",
-      "A list of response formats needs at least one schema or tool strategy.",
-    );
+    throw new ConfigurationError("INVALID_RESPONSE_FORMAT", texts.formatList);
   if (strategies.length > 0) return strategies.map(({ name }) => name);
   if (given.some(isProviderStrategy)) return [];
   return given.map((item, index) => {
@@ -181,9 +178,7 @@ const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({
 async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
   const handle = options?.handleError ?? true;
   if (handle === false || !(error instanceof Error))
-    throw new NoStructuredResponse(`The model's ${name} does not match the requested schema.`, "", {
-      cause: error,
-    });
+    throw new NoStructuredResponse(fill(texts.misfit, name), "", { cause: error });
   if (handle === true) return error.message;
   // Parsing throws LangChain's parsing error, which such a function takes.
   return typeof handle === "string" ? handle : handle(error as Parameters<typeof handle>[0]);
@@ -201,10 +196,8 @@ export class NoStructuredResponse extends RunFailure {
   readonly said: string;
 
   constructor(what: string, said = "", options?: { cause?: unknown }) {
-    const quoted = said === "" ? "" : ` It said: "${oneLine(said, 300)}".`;
-    const remedy =
-      "Ask again, make the schema simpler, use a model that follows it, or take the answer as text without responseFormat.";
-    super("no_structured_response", `${what}${quoted} ${remedy}`, options);
+    const quoted = said === "" ? "" : fill(texts.instead, oneLine(said, 300));
+    super("no_structured_response", fill(texts.schemaRemedy, what, quoted), options);
     this.said = said;
   }
 }
@@ -257,18 +250,13 @@ function fitting(text: string, strategy: Strategy): unknown {
 
 /** Reminds a model that ended without the answer. */
 export const reminderFor = (strategy: Strategy): string =>
-  strategy.kind === "tool"
-    ? `Your answer was not accepted: it must be a call. ${callFor(strategy)}`
-    : "Your answer does not match the requested schema. Answer again with JSON that matches it, and nothing else.";
+  strategy.kind === "tool" ? fill(texts.mustBeCall, callFor(strategy)) : texts.mustBeJson;
 
 const callFor = ({ tools }: Extract<Strategy, { kind: "tool" }>): string =>
-  `Give your final answer by calling ${[...tools.keys()].join(" or ")}.`;
+  fill(texts.callFor, [...tools.keys()].join(" or "));
 
 /** The failure of a run whose model sent `reply` instead of the answer in spite of reminders. */
 export function missingAnswer(reply: AIMessage, strategy: Strategy): NoStructuredResponse {
   const form = strategy.kind === "tool" ? `a call of ${[...strategy.tools.keys()].join(" or ")}` : "JSON";
-  return new NoStructuredResponse(
-    `The model did not give the answer that responseFormat requires, ${form}, even after a reminder.`,
-    reply.text.trim(),
-  );
+  return new NoStructuredResponse(fill(texts.noStructuredAnswer, form), reply.text.trim());
 }

@@ -41,8 +41,12 @@ const SCAN =
   /`[^`\n]+`|^[ \t]*(?:>[^\n]*|(?<fence>`{3,}|~{3,})(?<info>(?:[^\n`~][^\n`]*)?)$|(?<bare>\[?\s?\{\s?"(?:name|type)"\s?:))|(?<![`"'“‘«])[<[]/gm;
 
 /** Tags of thoughts, the first of them at the beginning of a line only; tags of an answer; first words of calls. */
-const TAG =
-  /(?<tag><(?:think|thinking|thought|seed:think)>)|(?:<\|start\|>assistant)?(?<token>\[THINK\]|<\|START_THINKING\|>|<\|channel>thought|<\|channel\|>analysis<\|message\|>)|(?<closed><\/(?:think|thinking|thought|seed:think)>|\[\/THINK\]|<\|END_THINKING\|>)|(?<mark>(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)(?:\s?<\|constrain\|>\w+)?<\|message\|>|<\|(?:START_RESPONSE|END_RESPONSE|end|return)\|>)|(?<call><(?:minimax:|seed:)?tool_call>|<function(?:=|\sname=)|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls>|tool_calls>|invoke\s)|<[｜|]tool▁calls?▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|tool_call_start\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call\|?>|<\|START_ACTION\|>|<start_function_call>|(?:<\|start\|>assistant)?<\|channel\|>(?:commentary|analysis)\s|<\|start\|>assistant\s)/y;
+const TAG = new RegExp(
+  Object.entries(table.tags)
+    .map(([name, forms]) => `(?<${name}>${forms.join("|")})`)
+    .join("|"),
+  "y",
+);
 
 /** The next code, quotation, tag or beginning of a call; an empty word at the end of the text if there is none. */
 function nextFound(
@@ -167,6 +171,9 @@ function withoutCuts(text: string, cuts: ReadonlyArray<readonly [from: number, t
   return [...kept, text.slice(cuts.at(-1)?.[1] ?? 0)].join("").trim();
 }
 
+/** Tags around calls; those of the first group can begin one, and some of the others end an answer. */
+const SECTION = new RegExp(`(${table.sections.begins.join("|")})|${table.sections.ends.join("|")}`, "y");
+
 /** Reads the markup of calls from `start` to the end of the text. */
 class Markup {
   readonly text: string;
@@ -188,9 +195,6 @@ class Markup {
   reachesEnd(isBare: boolean): boolean {
     const followsBlankLine = /(?:^|\n[ \t]{0,4}\n)[ \t]{0,4}$/.test(this.before());
     if (isBare && !(followsBlankLine && this.json(true))) return false;
-    // Tags around calls; those of the first group can begin one, and some of the others end an answer.
-    const section =
-      /(<(?:minimax:|seed:)?tool_call>|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁begin[｜|]>|<[｜|]tool▁call▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|START_ACTION\|>|<\|tool_call\|?>|<start_function_call>)|<\/(?:minimax:|seed:)?tool_call>|<\/(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁end[｜|]>|<\|tool_calls_section_end\|>|<\|(?:im_end|eot_id|eom_id|end|observation|user|START_RESPONSE|END_RESPONSE)\|>|<[｜|]end▁of▁sentence[｜|]>|<\/s>/y;
     for (let mayBegin = !isBare; ;) {
       this.skip(/\s*/y);
       if (this.at >= this.text.length) break;
@@ -198,7 +202,7 @@ class Markup {
       if (isRead === false) return false;
       if (isRead === true) mayBegin = false;
       else {
-        const tag = this.skip(section);
+        const tag = this.skip(SECTION);
         if (tag !== null) mayBegin = tag[1] !== undefined;
         else if (mayBegin && this.skipTruncated()) break;
         else return false;
@@ -249,21 +253,23 @@ class Markup {
     return isOffered;
   }
 
+  /** Finds the end of the bracket that closes the open ones; undefined if the text ends before. */
+  closingBracket(token: RegExp, open = 0): number | undefined {
+    token.lastIndex = this.at;
+    let depth = open;
+    for (let found = token.exec(this.text); found !== null; found = token.exec(this.text)) {
+      depth += /^[[({]$/.test(found[0]) ? 1 : /^[\])}]$/.test(found[0]) ? -1 : 0;
+      if (depth === 0) return token.lastIndex;
+    }
+    return undefined;
+  }
+
   /** The JSON of an object or list that begins here; undefined if it is not complete. */
   value(): unknown {
-    const token = /"[^"\\]*(?:\\[^][^"\\]*)*("?)|[[\]{}]/g;
-    token.lastIndex = this.at;
-    let depth = 0;
-    for (let found = token.exec(this.text); found !== null; found = token.exec(this.text)) {
-      if (found[1] === "") break;
-      if (found[1] === undefined) depth += /[[{]/.test(found[0]) ? 1 : -1;
-      if (depth > 0) continue;
-      const json = this.text.slice(this.at, token.lastIndex);
-      this.at = token.lastIndex;
-      return looseJson(json);
-    }
-    this.at = this.text.length;
-    return undefined;
+    const start = this.at;
+    const end = this.closingBracket(/"[^"\\]*(?:\\[^][^"\\]*)*"?|[[\]{}]/g);
+    this.at = end ?? this.text.length;
+    return end === undefined ? undefined : looseJson(this.text.slice(start, end));
   }
 
   /** Reads objects or lists of calls. `isStrict`: they have a name and arguments, and nothing else. */
@@ -333,7 +339,8 @@ class Markup {
         this.skipTruncated();
         return true;
       }
-      const end = this.endOfArguments();
+      // Without a parenthesis at their end, the arguments end with the text.
+      const end = (this.closingBracket(PYTHON, 1) ?? this.text.length + 1) - 1;
       const written = this.text.slice(this.at, end).replaceAll(PYTHON, (token, long, single, key) => {
         const inner: unknown = long ?? single;
         if (typeof inner === "string")
@@ -347,17 +354,6 @@ class Markup {
     } while (this.skip(/[\s,;]+(?=[A-Za-z_])/y));
     this.skip(/\s*\]?/y);
     return true;
-  }
-
-  /** Finds the parenthesis that ends the arguments; without one, they end with the text. */
-  endOfArguments(): number {
-    let depth = 1;
-    PYTHON.lastIndex = this.at;
-    for (let found = PYTHON.exec(this.text); found !== null; found = PYTHON.exec(this.text)) {
-      depth += found[0] === "(" ? 1 : found[0] === ")" ? -1 : 0;
-      if (depth === 0) return found.index;
-    }
-    return this.text.length;
   }
 
   /** Reads arguments as JSON without quotes, whose strings stand between marks. */

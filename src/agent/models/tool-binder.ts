@@ -1,14 +1,16 @@
 /** Binds tools to a model, with their schemas in the form that the model's provider takes. */
-import { AIMessage } from "@langchain/core/messages";
+import { AIMessage, AIMessageChunk } from "@langchain/core/messages";
 import type { BaseChatModel, BindToolsInput } from "@langchain/core/language_models/chat_models";
 import { mergeConfigs } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
+import { ConfigurationError } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { joinStreams } from "./joined-stream.ts";
 import { findWrapping } from "./plain-model.ts";
-import { modelName } from "./reply.ts";
+import { assembleReply, modelName } from "./reply.ts";
+import texts from "./texts.json" with { type: "json" };
 import { type SentSchema, geminiSchema, sentSchema } from "./tool-schema.ts";
 
 export interface ToolBinding {
@@ -20,53 +22,53 @@ export interface ToolBinding {
   options?: Record<string, unknown>;
 }
 
+/** A model with its tools, and the ways back to the arguments that a tool knows, by its name. */
+interface BoundModel {
+  bound: Pick<BaseChatModel, "invoke">;
+  restores: ReadonlyMap<unknown, SentSchema["restore"]>;
+}
+
 /** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
 export class ToolBinder {
-  #last: { binding: ToolBinding; bound: Pick<BaseChatModel, "invoke"> } | undefined;
+  #last: ({ binding: ToolBinding } & BoundModel) | undefined;
 
   bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
     const wrapping = findWrapping(binding.model);
-    const bound = this.#bind(binding);
-    if (wrapping === undefined) return bound;
-    return { invoke: (input, config) => bound.invoke(input, mergeConfigs(wrapping, config)) };
+    const { bound, restores } = this.#bind(binding);
+    return {
+      invoke: async (input, config) => {
+        const given = await bound.invoke(input, wrapping ? mergeConfigs(wrapping, config) : config);
+        const reply = AIMessageChunk.isInstance(given) ? assembleReply(given) : given;
+        for (const call of (restores.size > 0 && AIMessage.isInstance(reply) && reply.tool_calls) || []) {
+          // Restoring keeps an object an object.
+          call.args = (restores.get(call.name)?.(call.args) ?? call.args) as typeof call.args;
+        }
+        return reply;
+      },
+    };
   }
 
-  #bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
+  #bind(binding: ToolBinding): BoundModel {
     const { model, tools, options } = binding;
-    if (tools.length === 0 && !options) return joinStreams(model);
+    if (tools.length === 0 && !options) return { bound: joinStreams(model), restores: new Map() };
     if (!this.#last || !isSameBinding(this.#last.binding, binding))
-      this.#last = { binding, bound: boundModel(binding) };
-    return this.#last.bound;
+      this.#last = { binding, ...boundModel(binding) };
+    return this.#last;
   }
 }
 
-function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<BaseChatModel, "invoke"> {
-  if (!model.bindTools) throw new Error("This model cannot call tools; choose one that can.");
+function boundModel({ model, tools, toolChoice, options }: ToolBinding): BoundModel {
+  if (!model.bindTools) throw new ConfigurationError("model_without_tools", texts.cannotCallTools);
   // Gemini, also behind a service that speaks another protocol.
   const isGoogle = /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
   const sent = tools.map(isGoogle ? forGoogle : forOthers);
   // The choice is the provider's own type, chosen for this model.
   const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
-  const bound = joinStreams(
-    model.bindTools(
-      sent.map(({ tool }) => tool),
-      { ...choice, ...options },
-    ),
+  const own = sent.map(({ tool }) => tool);
+  const restores = sent.flatMap(({ tool, restore }) =>
+    restore ? [[Reflect.get(tool, "name") as unknown, restore] as const] : [],
   );
-  const restores = new Map(
-    sent.flatMap(({ tool, restore }) => (restore ? [[Reflect.get(tool, "name"), restore]] : [])),
-  );
-  if (restores.size === 0) return bound;
-  const invoke: typeof bound.invoke = async (...request) => {
-    const reply = await bound.invoke(...request);
-    for (const call of (AIMessage.isInstance(reply) && reply.tool_calls) || []) {
-      const restore = restores.get(call.name);
-      // Restoring keeps an object an object.
-      if (restore) call.args = restore(call.args) as typeof call.args;
-    }
-    return reply;
-  };
-  return { invoke };
+  return { bound: joinStreams(model.bindTools(own, { ...choice, ...options })), restores: new Map(restores) };
 }
 
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));

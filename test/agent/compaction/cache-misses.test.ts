@@ -37,6 +37,18 @@ describe("two requests in a row that the provider's cache has nothing of", () =>
     ]);
   });
 
+  test("are reported where only the beginning of the prompt is left in it", async () => {
+    const warnings = await warningsFor([
+      [20_000, 0],
+      [21_000, 19_456],
+      [22_000, 2048],
+      [23_000, 2048],
+    ]);
+    expect(warnings).toEqual([
+      expect.stringContaining("had only 2048 tokens from the provider's cache, although they begin like"),
+    ]);
+  });
+
   test.each<[string, Parameters<typeof warningsFor>[0]]>([
     [
       "no cache",

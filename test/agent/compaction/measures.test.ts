@@ -102,7 +102,35 @@ describe("a server that drops a part of a request without a word", () => {
     expect(notices()).toEqual([expect.stringContaining("reads about 4090 tokens")]);
   });
 
+  test("is found when it drops whole messages, so that the count goes up and down", async () => {
+    const { model, take, notices } = await setUp();
+    take(5000, 5100);
+    take(9000, 8000);
+    take(12_000, 6300);
+    expect(contextWindow(model)).toBe(200_000);
+    take(16_000, 7400);
+    expect(contextWindow(model)).toBe(8000);
+    expect(notices()).toEqual([expect.stringContaining("reads about 8000 tokens")]);
+  });
+
   test.each<[string, Array<[size: number, reported: number]>]>([
+    [
+      "is large, and grows by a small part",
+      [
+        [250_000, 240_000],
+        [252_100, 241_900],
+        [254_200, 243_800],
+      ],
+    ],
+    [
+      "is that of the part that was not in a cache",
+      [
+        [30_000, 29_000],
+        [34_000, 4500],
+        [38_000, 4510],
+        [46_000, 9000],
+      ],
+    ],
     [
       "grows as it should",
       [

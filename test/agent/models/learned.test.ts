@@ -5,7 +5,9 @@ import { afterAll, describe, expect, test } from "vitest";
 import { Exchange } from "../../../src/agent/models/exchange.ts";
 import { Lessons, learn } from "../../../src/agent/models/profiles/learned.ts";
 import type { Json, Wire } from "../../../src/agent/models/profiles/outgoing.ts";
+import table from "../../../src/agent/models/profiles/lessons.json" with { type: "json" };
 import { buildProfile } from "../../../src/agent/models/profiles/profile.ts";
+import { requestRules } from "../../../src/agent/models/profiles/schema.ts";
 
 const TOOL = {
   type: "function",
@@ -526,6 +528,34 @@ describe("hostile texts lead to few requests, each with its model and messages",
     ])
       expect(() => learn({ ...refusal, text: part.repeat(20_000) })).not.toThrow();
   });
+});
+
+test.each([
+  ["tool_choice 'required' is not supported in thinking mode", { forced: "no" }],
+  [
+    "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+    { thoughts: { field: "blocks", missing: "off" } },
+  ],
+])("over Anthropic's API: %s", (text, rules) => {
+  const USE = { type: "tool_use", id: "toolu_1", name: "ls", input: {} };
+  const messages = [USER, { role: "assistant", content: [USE] }];
+  const choice = "forced" in rules ? { tool_choice: { type: "any" } } : {};
+  expect(
+    learn({ text, body: { ...MESSAGES, messages, ...choice }, wire: "messages", rules: {} })?.rules,
+  ).toEqual(rules);
+});
+
+test("each row of the table has rules, or a change, and patterns that can be read", () => {
+  for (const row of table.lessons) {
+    const { rules, change } = row as { rules?: unknown; change?: string };
+    expect(
+      rules === undefined ? ["drop", "output"].includes(change ?? "") : requestRules.parse(rules),
+    ).toBeTruthy();
+    for (const fact of ("when" in row && row.when) || [])
+      expect(fact).toMatch(
+        /^(?:\w+=\w+|chat|messages|topMark|forced|developer|system|calls|tools|noTools|thoughts|unthought|userAfterTool|emptyReply)$/,
+      );
+  }
 });
 
 describe("the file of lessons", () => {

@@ -60,6 +60,7 @@ const strict = (tool: ReturnType<typeof chatTool>) => ({
 
 const thought = (signature: string) => ({ type: "thinking", thinking: "Hm.", signature });
 const TEXT = { type: "text", text: "Done." };
+const USE = { type: "tool_use", id: "toolu_1", name: "ls", input: {} };
 const assistant = (...content: Json[]) => ({ role: "assistant", content });
 
 /** A rule, the API, what it is given, and what is sent. */
@@ -116,6 +117,8 @@ const ROWS: ReadonlyArray<readonly [rules: RequestRules, wire: Wire, given: Json
     { messages: [...HISTORY, USER] },
     { messages: [...HISTORY, { role: "assistant", content: "I have read the results." }, USER] },
   ],
+  [{ put: { b: 2 } }, "chat", { a: 3, b: undefined }, { a: 3, b: 2 }],
+  [{ emptyContent: "filled" }, "chat", { messages: [CALLS] }, { messages: [{ ...CALLS, content: "…" }] }],
   [{ emptyContent: "null" }, "chat", { messages: [CALLS] }, { messages: [{ ...CALLS, content: null }] }],
   [
     { emptyContent: "none" },
@@ -317,6 +320,18 @@ const ROWS: ReadonlyArray<readonly [rules: RequestRules, wire: Wire, given: Json
     "messages",
     { messages: [assistant(thought("s"), TEXT), assistant({ type: "redacted_thinking", data: "d" })] },
     { messages: [assistant(TEXT)] },
+  ],
+  [
+    { thoughts: { field: "blocks", missing: "off" } },
+    "messages",
+    { messages: [assistant(thought("s"), USE), assistant(USE)] },
+    { messages: [assistant(thought("s"), USE), assistant(USE)], thinking: { type: "disabled" } },
+  ],
+  [
+    { thoughts: { field: "blocks", missing: "off" } },
+    "messages",
+    { messages: [assistant(thought("s"), USE), assistant(TEXT)] },
+    { messages: [assistant(thought("s"), USE), assistant(TEXT)] },
   ],
   // Without a signature no server of this API takes a thought of another one.
   [{}, "messages", { messages: [assistant(thought(""), TEXT)] }, { messages: [assistant(TEXT)] }],

@@ -12,7 +12,7 @@ import {
   joinRules,
 } from "../../../src/agent/models/profiles/profile.ts";
 import { profileTable, requestRules } from "../../../src/agent/models/profiles/schema.ts";
-import { knownWindow } from "../../../src/agent/models/profiles/windows.ts";
+import { knownWindow } from "../../../src/agent/models/profiles/profile.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { addressOf } from "../../support/http-address.ts";
 import { collect } from "../../support/run-agent.ts";

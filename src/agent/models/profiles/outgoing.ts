@@ -20,31 +20,53 @@ export function outgoing(
   rules: RequestRules,
   refused: RefusedSignatures = new Set(),
 ): Json {
-  const changes = [...BODY_RULES[wire], ...BODY_RULES.all];
-  const changed = changes.reduce((before, change) => change(before, rules), body);
+  const changed = [...BODY_RULES[wire], ...BODY_RULES.all].reduce(
+    (before, rule) => rule(before, rules),
+    body,
+  );
   const given: unknown = changed["messages"];
   if (!Array.isArray(given)) return changed;
-  const history = MESSAGE_RULES[wire].reduce(
-    (before, change) => change(before, rules, refused),
-    given as Json[], // LangChain wrote them
-  );
-  const isSame = history.length === given.length && history.every((message, at) => message === given[at]);
+  const before = given as Json[]; // LangChain wrote them
+  const isKept = (block: Json): boolean => {
+    if (!THINKING.has(block["type"])) return true;
+    const [signature] = blockSignatures(block);
+    if (signature === undefined || rules.thoughts?.field === "none") return false;
+    return !refused.has(hashSignature(signature));
+  };
+  // Reasoning that a server of Anthropic's API refuses is left out, and a message without anything else.
+  const withoutForeign = (message: Json): Json[] => {
+    const content = asArray(message["content"]).map(recordOf);
+    const kept = content.filter(isKept);
+    if (kept.length === content.length) return [message];
+    return kept.length > 0 ? [{ ...message, content: kept }] : [];
+  };
+  const history = wire === "chat" ? chatHistory(before, rules) : before.flatMap(withoutForeign);
+  const isSame = history.length === before.length && history.every((message, at) => message === before[at]);
   const written = isSame ? changed : { ...changed, messages: history };
-  return wire === "messages" ? settleThinking(written) : written;
+  return wire === "messages" ? settleThinking(written, rules) : written;
 }
 
 /**
  * Switches thinking off for a request whose calls were just answered, if the reply that made them does not begin with
  * thinking: the reasoning of another model was taken out, or it had none. Anthropic refuses such a request.
  */
-function settleThinking(body: Json): Json {
-  if (recordOf(body["thinking"])["type"] !== "enabled") return body;
+function settleThinking(body: Json, { thoughts }: RequestRules): Json {
   const messages = asArray(body["messages"]).map(recordOf);
   const content = ({ content }: Json): Json[] => asArray(content).map(recordOf);
+  // Some servers reason by default, and require the thinking of all replies with calls.
+  if (thoughts?.missing === "off" && messages.some(isUnthought))
+    return { ...body, thinking: { type: "disabled" } };
+  if (recordOf(body["thinking"])["type"] !== "enabled") return body;
   const isAnswered = content(messages.at(-1) ?? {}).some(({ type }) => type === "tool_result");
   const reply = messages.findLast(({ role }) => role === "assistant");
   const first = content(reply ?? {})[0]?.["type"];
   return isAnswered && !THINKING.has(first) ? without(body, "thinking") : body;
+}
+
+/** True for a reply of Anthropic's API with calls and without thinking. */
+export function isUnthought({ content }: Json): boolean {
+  const types = asArray(content).map((block) => recordOf(block)["type"]);
+  return types.includes("tool_use") && !types.some((type) => THINKING.has(type));
 }
 
 const without = (body: Json, name: string): Json => {
@@ -60,11 +82,15 @@ export const isForced = (choice: unknown): boolean =>
 
 const toolCalls = (message: Json): Json[] => asArray(message["tool_calls"]).map(recordOf);
 
+/** True for a message of chat completions with calls. */
+export const hasCalls = (message: Json): boolean => toolCalls(message).length > 0;
+
+const contentBlocks = ({ content }: Json): unknown[] =>
+  typeof content === "string" && content !== "" ? [{ type: "text", text: content }] : asArray(content);
+
 /** A message with a cache mark at its end. */
 function markMessage(message: Json): Json {
-  const { content } = message;
-  const blocks: unknown[] =
-    typeof content === "string" && content !== "" ? [{ type: "text", text: content }] : asArray(content);
+  const blocks = contentBlocks(message);
   const last = blocks.at(-1);
   if (!isRecord(last) || "cache_control" in last) return message;
   return { ...message, content: [...blocks.slice(0, -1), { ...last, cache_control: { type: "ephemeral" } }] };
@@ -112,8 +138,7 @@ const BODY_RULES: Readonly<Record<Wire | "all", ReadonlyArray<(body: Json, rules
     (body, { marks }) => {
       if (marks === "blocks" && "cache_control" in body) {
         const messages = asArray(body["messages"]).map(recordOf);
-        const last = messages.at(-1);
-        const marked = last === undefined ? [] : [...messages.slice(0, -1), markMessage(last)];
+        const marked = [...messages.slice(0, -1), ...messages.slice(-1).map(markMessage)];
         return { ...without(body, "cache_control"), messages: marked };
       }
       const text = marks === "none" ? JSON.stringify(body) : "";
@@ -133,7 +158,10 @@ const BODY_RULES: Readonly<Record<Wire | "all", ReadonlyArray<(body: Json, rules
       schema !== "full" && Array.isArray(body["tools"])
         ? { ...body, tools: body["tools"].map((tool) => simplifyTool(recordOf(tool), schema)) }
         : body,
-    (body, { put = {} }) => (Object.keys(put).some((name) => !(name in body)) ? { ...put, ...body } : body),
+    (body, { put = {} }) => {
+      const missing = Object.keys(put).filter((name) => body[name] === undefined);
+      return missing.length > 0 ? { ...put, ...missing.reduce(without, body) } : body;
+    },
     (body, { most = {} }) => {
       const larger = Object.entries(most).filter(([name, limit]) => Number(body[name]) > limit);
       return larger.length > 0 ? { ...body, ...Object.fromEntries(larger) } : body;
@@ -150,91 +178,56 @@ const shortenId = (id: unknown): unknown =>
         .toString(36)
         .slice(0, 9);
 
-const MESSAGE_RULES: Readonly<
-  Record<Wire, ReadonlyArray<(messages: Json[], rules: RequestRules, refused: RefusedSignatures) => Json[]>>
-> = {
-  chat: [
-    (messages, { thoughts }) =>
-      thoughts === undefined
-        ? messages
-        : messages.map((message) =>
-            message["role"] === "assistant" ? withThoughts(message, thoughts) : message,
-          ),
-    (messages, { emptyContent = "text" }) =>
-      messages.map((message) => {
-        const { role, content } = message;
-        const isEmpty =
-          content === "" || content === null || (Array.isArray(content) && content.length === 0);
-        if (emptyContent === "text" || role !== "assistant" || !isEmpty || toolCalls(message).length === 0)
-          return message;
-        return emptyContent === "null" ? { ...message, content: null } : without(message, "content");
-      }),
-    (messages, { systemRole }) => {
-      const sent = messages.map((message) =>
-        systemRole !== undefined && (message["role"] === "system" || message["role"] === "developer")
-          ? { ...message, role: systemRole }
-          : message,
-      );
-      if (systemRole !== "user") return sent;
+/** The messages of chat completions by the rules. */
+function chatHistory(messages: Json[], rules: RequestRules): Json[] {
+  const { afterTool, markText, systemRole } = rules;
+  const history: Json[] = [];
+  for (const message of messages.map((one) => chatMessage(one, rules))) {
+    const last = history.at(-1);
+    const isUser = message["role"] === "user";
+    if (systemRole === "user" && isUser && last?.["role"] === "user") {
       // Servers without the role `system` mostly want messages of the user and replies in turn.
-      const joined: Json[] = [];
-      for (const message of sent) {
-        const last = joined.at(-1);
-        if (last?.["role"] !== "user" || message["role"] !== "user") {
-          joined.push(message);
-          continue;
-        }
-        const parts = [last["content"], message["content"]];
-        const content = parts.every((part) => typeof part === "string")
-          ? parts.join("\n\n")
-          : parts.flatMap((part) =>
-              typeof part === "string" ? { type: "text", text: part } : asArray(part),
-            );
-        joined[joined.length - 1] = { ...last, content };
-      }
-      return joined;
-    },
-    (messages, { callIds }) =>
-      messages.map((message) => {
-        const calls = callIds === "nine" ? toolCalls(message) : [];
-        if (callIds === "nine" && message["role"] === "tool")
-          return { ...message, tool_call_id: shortenId(message["tool_call_id"]) };
-        return calls.length === 0
-          ? message
-          : { ...message, tool_calls: calls.map((call) => ({ ...call, id: shortenId(call["id"]) })) };
-      }),
-    (messages, { afterTool }) =>
-      messages.flatMap((message, at) =>
-        afterTool === "notUser" && message["role"] === "user" && messages[at - 1]?.["role"] === "tool"
-          ? [{ role: "assistant", content: "I have read the results." }, message]
-          : [message],
-      ),
-    (messages, { markText }) => {
-      const isMarked = (part: unknown): boolean => isRecord(part) && "cache_control" in part;
-      if (markText !== true || messages.some((one) => [one, ...asArray(one["content"])].some(isMarked)))
-        return messages;
-      const system = messages.findLastIndex(({ role }) => role === "system" || role === "developer");
-      return messages.map((message, at) =>
-        at === system || at === messages.length - 1 ? markMessage(message) : message,
-      );
-    },
-  ],
-  responses: [],
-  messages: [
-    (messages, { thoughts }, refused) =>
-      messages.flatMap((message) => {
-        const content = asArray(message["content"]).map(recordOf);
-        const kept = content.filter((block) => {
-          if (!THINKING.has(block["type"])) return true;
-          const [signature] = blockSignatures(block);
-          if (signature === undefined || thoughts?.field === "none") return false;
-          return refused.size === 0 || !refused.has(hashSignature(signature));
-        });
-        if (kept.length === content.length) return [message];
-        return kept.length > 0 ? [{ ...message, content: kept }] : [];
-      }),
-  ],
-};
+      const parts = [last, message];
+      const content = parts.every((part) => typeof part["content"] === "string")
+        ? parts.map((part) => part["content"]).join("\n\n")
+        : parts.flatMap(contentBlocks);
+      history[history.length - 1] = { ...last, content };
+      continue;
+    }
+    if (afterTool === "notUser" && isUser && last?.["role"] === "tool")
+      history.push({ role: "assistant", content: "I have read the results." });
+    history.push(message);
+  }
+  const isMarked = (part: unknown): boolean => isRecord(part) && "cache_control" in part;
+  if (markText !== true || history.some((one) => [one, ...asArray(one["content"])].some(isMarked)))
+    return history;
+  const prompt = history.findLastIndex(isPrompt);
+  return history.map((message, at) =>
+    at === prompt || at === history.length - 1 ? markMessage(message) : message,
+  );
+}
+
+const isPrompt = ({ role }: Json): boolean => role === "system" || role === "developer";
+
+function chatMessage(given: Json, { thoughts, emptyContent, systemRole, callIds }: RequestRules): Json {
+  if (systemRole !== undefined && isPrompt(given)) return { ...given, role: systemRole };
+  if (callIds === "nine" && given["role"] === "tool")
+    return { ...given, tool_call_id: shortenId(given["tool_call_id"]) };
+  if (given["role"] !== "assistant") return given;
+  const message = thoughts === undefined ? given : withThoughts(given, thoughts);
+  const calls = toolCalls(message);
+  if (calls.length === 0) return message;
+  const { content, ...others } = message;
+  const isEmpty = content === "" || content === null || (Array.isArray(content) && content.length === 0);
+  const contents = { text: { content }, null: { content: null }, none: {}, filled: { content: "…" } };
+  const written = isEmpty && emptyContent !== undefined ? { ...others, ...contents[emptyContent] } : message;
+  return callIds === "nine"
+    ? { ...written, tool_calls: calls.map((call) => ({ ...call, id: shortenId(call["id"]) })) }
+    : written;
+}
+
+/** Members of a reply with its reasoning, in the protocols of different services. */
+export const THOUGHT_MEMBERS = ["reasoning_content", "reasoning", "reasoning_details"] as const;
 
 function withThoughts(
   message: Json,
@@ -253,18 +246,16 @@ function withThoughts(
       return isUnsigned && calls.length > 0 ? { ...message, tool_calls: signed } : message;
     }
     case "none":
-      return thoughts === undefined && !("reasoning_details" in message)
-        ? message
-        : without(rest, "reasoning_details");
+      return THOUGHT_MEMBERS.filter((name) => name in message).reduce(without, message);
     case "tags": {
       if (thoughts === undefined) return message;
       const tagged = `<think>${thoughts}</think>`;
-      const { content } = rest;
-      return Array.isArray(content)
-        ? { ...rest, content: [{ type: "text", text: tagged }, ...(content as unknown[])] }
-        : { ...rest, content: `${tagged}${textOrEmpty(content)}` };
+      return Array.isArray(rest["content"])
+        ? { ...rest, content: [{ type: "text", text: tagged }, ...contentBlocks(rest)] }
+        : { ...rest, content: `${tagged}${textOrEmpty(rest["content"])}` };
     }
     case "reasoning_details":
+    case "blocks":
       return message;
     default:
       if (on === "calls" && calls.length === 0) return message;

@@ -88,5 +88,12 @@ export function buildProfile(
   };
 }
 
+/** A window for a server on one's own machine or network, where nothing else is known. */
+const OWN_SERVER = 32_000;
+
+/** The window by the table: that of the vendor, which a server of one's own may not have memory for. */
+export const knownWindow = ({ family, window, isLocal }: Profile): number | undefined =>
+  isLocal && family?.open !== false ? Math.min(window ?? OWN_SERVER, OWN_SERVER) : window;
+
 const OWN_NETWORK =
   /^(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[(?:::1|f[cd])|host\.docker\.internal$)|\.(?:local|lan|internal|localhost)$/;

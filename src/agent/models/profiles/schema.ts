@@ -1,4 +1,4 @@
-/** Schemas for the provider table and the setting `models`. Imports no data: the configuration is read before a handshake. */
+/** Schemas for the provider table and the setting `models`. Imports no table: the configuration is read before a handshake. */
 import { z } from "zod";
 
 const text = z.string().min(1);
@@ -8,52 +8,45 @@ const TYPES = ["image", "pdf", "audio", "video"] as const;
 /** Effort of reasoning; `off` switches it off where that is possible. */
 export const EFFORTS = ["off", "low", "medium", "high"] as const;
 
-/** Differences between a request as LangChain writes it and as a server takes it. All may be left out. */
+/**
+ * Differences between a request as LangChain writes it and as a server takes it. All may be left out; their meanings are
+ * in `config/descriptions.json`.
+ */
 export const requestRules = z
   .strictObject({
-    drop: names.describe("Members that are not sent."),
-    rename: z.record(text, text).describe("Members that have another name."),
-    put: z.record(text, z.unknown()).describe("Members that are added unless the request has them."),
-    most: z.record(text, count).describe("Largest values of members."),
-    systemRole: z.enum(["system", "developer", "user"]).describe("Role of the system prompt."),
-    afterTool: z.enum(["any", "notUser"]).describe("Whether a user message may follow a tool result."),
-    emptyContent: z
-      .enum(["text", "null", "none"])
-      .describe("Content of a reply that has only calls: an empty text, null, or no member."),
-    callIds: z.enum(["any", "nine"]).describe("Ids of calls: any, or nine letters and digits."),
-    needsTools: z.boolean().describe("Whether a history with calls needs tools in the request."),
-    schema: z
-      .enum(["full", "plain", "text"])
-      .describe(
-        "Schemas of tools: as they are, without patterns and lengths, or as words of the description.",
-      ),
-    forced: z
-      .enum(["yes", "unlessEnabled", "unlessThinking", "unlessOff", "no"])
-      .describe("Whether a tool call can be forced, depending on reasoning."),
-    marks: z
-      .enum(["top", "blocks", "none"])
-      .describe("Cache marks of Anthropic's protocol: at the top, in blocks only, or none."),
-    markText: z.boolean().describe("Whether text blocks of chat completions get cache marks."),
-    thoughts: z
-      .strictObject({
-        field: z
-          .enum(["reasoning_content", "reasoning", "reasoning_details", "signature", "tags", "none"])
-          .describe("Member of a reply, or signatures of calls, tags in the text, nothing."),
-        on: z.enum(["calls", "all"]).optional().describe("Replies with calls, or all."),
-        missing: z
-          .enum(["empty", "skip"])
-          .optional()
-          .describe(
-            "Stands for reasoning of other models: an empty text, or the signature that skips the check.",
-          ),
-      })
-      .describe(
-        "How reasoning goes back: the field, the replies that have it, and what stands for reasoning of other models.",
-      ),
-    wire: z.enum(["responses"]).describe("The API that is asked in place of chat completions."),
+    drop: names,
+    rename: z.record(text, text),
+    put: z.record(text, z.unknown()),
+    most: z.record(text, count),
+    systemRole: z.enum(["system", "developer", "user"]),
+    afterTool: z.enum(["any", "notUser"]),
+    emptyContent: z.enum(["text", "null", "none", "filled"]),
+    callIds: z.enum(["any", "nine"]),
+    needsTools: z.boolean(),
+    schema: z.enum(["full", "plain", "text"]),
+    forced: z.enum(["yes", "unlessEnabled", "unlessThinking", "unlessOff", "no"]),
+    marks: z.enum(["top", "blocks", "none"]),
+    markText: z.boolean(),
+    thoughts: z.strictObject({
+      field: z.enum([
+        "reasoning_content",
+        "reasoning",
+        "reasoning_details",
+        "signature",
+        "tags",
+        "blocks",
+        "none",
+      ]),
+      on: z.enum(["calls", "all"]).optional(),
+      missing: z.enum(["empty", "skip", "off"]).optional(),
+    }),
+    wire: z.enum(["responses"]),
   })
   .partial();
 export type RequestRules = z.output<typeof requestRules>;
+
+/** Members of a request for an effort of reasoning; those of a provider come before those of a family. */
+const efforts = z.partialRecord(z.enum(EFFORTS), z.record(text, z.unknown())).optional();
 
 const providerSchema = z.strictObject({
   source: names.min(1),
@@ -80,8 +73,9 @@ const providerSchema = z.strictObject({
   hosts: names.optional(),
   /** It runs on a person's own machine, with a window that the machine's memory bounds. */
   local: z.boolean().optional(),
-  /** The API that reports the windows of its models. */
-  asks: z.enum(["models", "ollama", "lmstudio", "llamacpp", "litellm", "copilot"]).optional(),
+  /** Paths that report the windows of its models: beside its address, or with a slash from the root of the server. */
+  asks: names.optional(),
+  reasoning: efforts,
   /** LangChain's package, and its versions if the program does not have it. */
   package: z.strictObject({ name: text, versions: text.optional(), chatModel: text }).optional(),
   request: requestRules.optional(),
@@ -98,43 +92,27 @@ const familySchema = z.strictObject({
   /** Its weights are public: a server may run it with a smaller window. */
   open: z.boolean(),
   media: z.array(z.enum(TYPES)),
-  /** Members of a request for an effort of reasoning. */
-  reasoning: z.partialRecord(z.enum(EFFORTS), z.record(text, z.unknown())).optional(),
+  reasoning: efforts,
   request: requestRules.optional(),
   source: names.min(1),
 });
 export type Family = Readonly<z.output<typeof familySchema>>;
 
 /** A model as a person names it in the setting `models`. */
-export const modelEntry = z.strictObject({
-  provider: text
-    .optional()
-    .describe(
-      "The service or protocol: `openai` for any server with its chat completions, `anthropic` for its messages. Default: `openai`.",
-    ),
-  model: text.optional().describe("The model's name there. Default: what follows the colon in `name:model`."),
-  baseUrl: text.optional().describe("Address of the service. Default: the provider's."),
-  keyVariable: text
-    .optional()
-    .describe("Environment variable with the key. Default: the provider's, and none at another host."),
-  headers: z
-    .record(text, z.string())
-    .optional()
-    .describe(
-      "Headers of each request, such as those of a gateway; `${NAME}` stands for a variable of the environment.",
-    ),
-  window: count
-    .optional()
-    .describe(
-      "Tokens that a request may have. Default: what the server reports, else what is known of the model.",
-    ),
-  output: count.optional().describe("Tokens that an answer may have."),
-  reasoning: z.enum(EFFORTS).optional().describe("Effort of reasoning. Default: the model's own."),
-  parameters: z.record(text, z.unknown()).optional().describe("As in `modelParameters`."),
-  request: requestRules
-    .optional()
-    .describe("How requests have to differ for this server. The program learns most of it from refusals."),
-});
+export const modelEntry = z
+  .strictObject({
+    provider: text,
+    model: text,
+    baseUrl: text,
+    keyVariable: text,
+    headers: z.record(text, z.string()),
+    window: count,
+    output: count,
+    reasoning: z.enum(EFFORTS),
+    parameters: z.record(text, z.unknown()),
+    request: requestRules,
+  })
+  .partial();
 export type ModelEntry = Readonly<z.output<typeof modelEntry>>;
 
 export const profileTable = z.strictObject({

@@ -4,7 +4,7 @@ import limits from "../../../../src/agent/models/profiles/limits.json" with { ty
 import { buildProfile } from "../../../../src/agent/models/profiles/profile.ts";
 import { profileTable } from "../../../../src/agent/models/profiles/schema.ts";
 import profiles from "../../../../src/agent/models/profiles/profiles.json" with { type: "json" };
-import { knownWindow } from "../../../../src/agent/models/profiles/windows.ts";
+import { knownWindow } from "../../../../src/agent/models/profiles/profile.ts";
 
 describe("windows and output limits", () => {
   test.each([
