@@ -1,6 +1,7 @@
 /** Carries out one call: checks it, asks about it, runs it through the layers, records and reports it. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { RunFailure, errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
+import { closestNames } from "../../core/options.ts";
 import { memberOf, defined } from "../../core/unknown.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
@@ -150,6 +151,9 @@ async function runThroughLayers(
   }
 }
 
+/** Tools that are named to a model which called one that does not exist. */
+const MOST_NAMES = 100;
+
 /**
  * The innermost handler: asks again when a layer changed the approved call. `runs`: approved calls, by the signature of
  * the call that a layer passes on.
@@ -168,8 +172,11 @@ async function runApproved(
   const checked = await checkCall(agent, request.toolCall, { instead, backend });
   if ("invalid" in checked) return checked.invalid;
   if (!checked.tool) {
-    const names = [...agent.tools.keys()].join(", ");
-    return toolError(`${request.toolCall.name} is not a valid tool, try one of [${names}].`);
+    const { name } = request.toolCall;
+    const all = [...agent.tools.keys()];
+    const nearest = all.length > MOST_NAMES ? new Set([...closestNames(name, all, MOST_NAMES), ...all]) : all;
+    const names = [...nearest].slice(0, MOST_NAMES).join(", ");
+    return toolError(`${name} is not a valid tool, try one of [${names}].`);
   }
   const key = signature(checked.toolCall);
   let go = runs.get(key);

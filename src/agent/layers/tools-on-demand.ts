@@ -1,9 +1,9 @@
 /** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
-import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
+import { type HiddenTool, ToolIndex, findToolsTool, groupOf, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
-import { CONTEXT_CHANNELS } from "../contracts/state.ts";
+import { type AgentState, CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
 
@@ -16,71 +16,112 @@ export interface ToolsOnDemand {
 
 /** OpenAI, Azure and Groq take 128 tools in a request. */
 const MOST_TOOLS = 128;
+/** Characters for the lines about tools in the prompt. */
+const MOST_CHARACTERS = 8000;
 
 const { loadedTools: LOADED_TOOLS } = CONTEXT_CHANNELS;
 
-/** Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache. */
+type Offered = ModelRequest["tools"];
+
+/**
+ * Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache, until
+ * it has as many as providers take: then those that were found first leave it.
+ */
 export function toolsOnDemandMiddleware(
   { names, tokens = 0 }: ToolsOnDemand,
   tools: readonly AgentTool[],
 ): Middleware[] {
   const chosen = new Set(names);
-  const given = tools.filter(({ name }) => chosen.has(name));
-  if (given.length === 0) return [];
-  const isSmall = ESTIMATE.ofTools(given.map(({ offered }) => offered)) <= tokens;
-  const hidden: Array<Parameters<typeof toolLine>[0]> = [];
+  if (!tools.some(({ name }) => chosen.has(name))) return [];
+  const index = new ToolIndex();
   const isHidden = new Set<string>();
-  const finder = specTool(findToolsTool(hidden));
-  /** Names of all tools of earlier requests; absent before the first. */
-  let known: Set<string> | undefined;
+  const finder = specTool(findToolsTool(index));
+  /** Names of all tools of earlier requests; empty before the first. */
+  const known = new Set<string>();
   // If the list becomes too long later, only the new tools are hidden.
-  const hide = (all: ModelRequest["tools"]): void => {
-    const isMany = all.length - hidden.length > MOST_TOOLS;
-    for (const { name, description = "", schema } of all) {
-      if (known ? !isMany || known.has(name) : (isSmall && !isMany) || !chosen.has(name)) continue;
+  const hide = (offered: Offered): void => {
+    const isFirst = known.size === 0;
+    const shown = offered.filter(({ name }) => !isHidden.has(name));
+    const fresh = shown.filter(({ name }) => (isFirst ? chosen.has(name) : !known.has(name)));
+    if (shown.length <= MOST_TOOLS && (!isFirst || ESTIMATE.ofTools(fresh) <= tokens)) return;
+    for (const { name, description = "", schema } of fresh) {
       const { properties, shape } = recordOf(schema);
-      hidden.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
+      index.tools.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
       isHidden.add(name);
     }
-    known = new Set([...(known ?? []), ...all.map(({ name }) => name)]);
   };
+  /** Tools that were always in the list, then the others in the order in which they came. */
+  const listed = (offered: Offered, state: AgentState): Offered => {
+    const loaded = Object.entries(recordOf(state[LOADED_TOOLS])).filter(([name]) => isHidden.has(name));
+    const always = offered.filter(({ name }) => !isHidden.has(name));
+    const newest = loaded.toSorted(([, one], [, other]) => ageOf(other) - ageOf(one));
+    const kept = new Set(newest.slice(0, Math.max(1, MOST_TOOLS - always.length)).map(([name]) => name));
+    const byName = new Map(offered.filter(({ name }) => kept.has(name)).map((tool) => [tool.name, tool]));
+    return [...always, ...loaded.flatMap(([name]) => byName.get(name) ?? [])];
+  };
+  let prompt = { tools: 0, text: "" };
   return [
     {
       name: "ToolsOnDemandMiddleware",
       channels: { [LOADED_TOOLS]: { kind: "texts" } },
       tools: [finder],
+      selectTools: (offered, state) => {
+        hide(offered);
+        return listed(offered, state);
+      },
       wrapModelCall: (request, next) => {
         hide(request.tools);
-        if (hidden.length === 0)
-          return next({ ...request, tools: request.tools.filter(({ name }) => name !== finder.name) });
-        const loaded = Object.keys(recordOf(request.state[LOADED_TOOLS]));
-        const byName = new Map(request.tools.map((tool) => [tool.name, tool]));
-        // Tools that were always in the list, then the others in the order in which they came.
-        const shown = [
-          ...request.tools.filter(({ name }) => !isHidden.has(name)),
-          ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
-        ];
-        // Characters for the lines about tools in the prompt.
-        let left = 8000;
-        const lines = hidden.map(toolLine).filter((line) => (left -= line.length + 1) >= 0);
-        const more = hidden.length - lines.length;
-        const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
-        const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
-        const prompt = [heading, ...lines, ...rest].join("\n");
-        return next(appendSystemPrompt({ ...request, tools: shown }, prompt));
+        for (const { name } of request.tools) known.add(name);
+        const offered = listed(request.tools, request.state);
+        const { length } = index.tools;
+        if (length === 0)
+          return next({ ...request, tools: offered.filter(({ name }) => name !== finder.name) });
+        if (prompt.tools !== length) prompt = { tools: length, text: promptFor(index.tools) };
+        return next(appendSystemPrompt({ ...request, tools: offered }, prompt.text));
       },
       wrapCall: async (request, next) => {
         const result = await next(request);
         if (request.isInner) return result;
         const { name } = request.toolCall;
-        const listed = recordOf(result.artifact)["tools"];
-        const own = name === finder.name && Array.isArray(listed) ? listed.map(String) : [];
-        const known = recordOf(request.state[LOADED_TOOLS]);
-        const added = (isHidden.has(name) ? [name] : own).filter((one) => !(one in known));
+        const found = recordOf(result.artifact)["tools"];
+        const loaded = recordOf(request.state[LOADED_TOOLS]);
+        const added =
+          name === finder.name && Array.isArray(found)
+            ? found.map(String)
+            : isHidden.has(name) && !(name in loaded)
+              ? [name]
+              : [];
         if (added.length === 0) return result;
-        const loaded = Object.fromEntries(added.map((one) => [one, "shown"]));
-        return { ...result, update: { ...result.update, [LOADED_TOOLS]: loaded } };
+        const age = Math.max(0, ...Object.values(loaded).map(ageOf)) + 1;
+        const update = Object.fromEntries(added.map((one) => [one, String(age)]));
+        return { ...result, update: { ...result.update, [LOADED_TOOLS]: update } };
       },
     },
   ];
+}
+
+/** Counts the searches before the one that found a tool; earlier versions stored a word. */
+const ageOf = (stored: unknown): number => Number(stored) || 0;
+
+/** Lists as many tools as there is room for. No server, however many tools it has, takes the room of the others. */
+function promptFor(hidden: readonly HiddenTool[]): string {
+  const groups = new Map(hidden.map(({ name }): [string, HiddenTool[]] => [groupOf(name), []]));
+  for (const tool of hidden) groups.get(groupOf(tool.name))?.push(tool);
+  const lines: string[] = [];
+  let left = MOST_CHARACTERS;
+  const fewest = [...groups.values()].toSorted((one, other) => one.length - other.length);
+  for (const [at, group] of fewest.entries()) {
+    let room = left / (groups.size - at);
+    for (const tool of group) {
+      const line = toolLine(tool);
+      room -= line.length + 1;
+      if (room < 0) break;
+      left -= line.length + 1;
+      lines.push(line);
+    }
+  }
+  const more = hidden.length - lines.length;
+  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+  const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
+  return [heading, ...lines, ...rest].join("\n");
 }

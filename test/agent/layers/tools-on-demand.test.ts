@@ -5,7 +5,7 @@ import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import type { ToolFunction } from "../../../src/agent/contracts/middleware.ts";
-import { findTools } from "../../../src/tools/find-tools.ts";
+import { ToolIndex } from "../../../src/tools/find-tools.ts";
 import { type ScriptedReply, scriptedModel } from "../../support/scripted-model.ts";
 
 const made: string[] = [];
@@ -69,7 +69,9 @@ it("tools come into the list when they are found, the last ones last, and stay t
   ]);
   expect(prompt).toContain("- git__list_issues: Lists issues.");
   expect(prompt).not.toContain("- plain");
-  expect(read[1]).toBe("In your list from now on:\n- git__create_issue: Creates an issue in a repository.");
+  expect(read[1]).toBe(
+    "In your list from now on:\n- git__create_issue: Creates an issue in a repository.\n\n1 more fit, the best first: git__list_issues. Get one by its name, or search with more words.",
+  );
   expect(made).toEqual(["git__create_issue a"]);
 });
 
@@ -145,17 +147,20 @@ it("a search puts exact names first, takes words in any form, and says what ther
     { name: "git__issue", description: "Shows one.", parameters: ["number"] },
     { name: "wiki__página", description: "Muestra una página.", parameters: [] },
   ];
-  const names = (query: string, limit = 5) => findTools(described, query, limit).map(({ name }) => name);
-  expect(names("git__issue")[0]).toBe("git__issue");
-  expect(names("issue")[0]).toBe("git__issue");
-  expect(names("GIT__CREATE_ISSUE, jira__searchIssues", 2)).toEqual([
+  const index = new ToolIndex();
+  index.tools.push(...described);
+  const names = async (query: string, limit = 5) =>
+    (await index.find(query)).slice(0, limit).map(({ name }) => name);
+  expect((await names("git__issue"))[0]).toBe("git__issue");
+  expect((await names("issue"))[0]).toBe("git__issue");
+  expect(await names("GIT__CREATE_ISSUE, jira__searchIssues", 2)).toEqual([
     "jira__searchIssues",
     "git__create_issue",
   ]);
-  expect(names("search the issues")[0]).toBe("jira__searchIssues");
-  expect(names("página")).toEqual(["wiki__página"]);
-  expect(names("jql")).toEqual(["jira__searchIssues"]);
-  expect(names("the of to")).toEqual([]);
+  expect((await names("search the issues"))[0]).toBe("jira__searchIssues");
+  expect(await names("página")).toEqual(["wiki__página"]);
+  expect(await names("jql")).toEqual(["jira__searchIssues"]);
+  expect(await names("the of to")).toEqual([]);
   const { read } = await run([call("find_tools", { query: "zebra" })]);
   expect(read[0]).toBe("No tool fits. Try other words, or the name of a group: git, mail.");
 });

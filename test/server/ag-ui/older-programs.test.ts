@@ -19,7 +19,7 @@ const writing = (id: string, name: string, content = "hi") => ({
 });
 
 /** A server, and a program that keeps its messages like the clients and knows no more than they did. */
-async function program(options: { scopes?: ("run" | "approve" | "read")[] } = {}) {
+async function program() {
   const both = [writing("c1", "a"), writing("c2", "b")];
   const told = (line: string) => (thought: Parameters<typeof answersOf>[0]) => ({
     text: `${line}: ${answersOf(thought).at(-1)?.text}`,
