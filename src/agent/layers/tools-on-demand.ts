@@ -1,5 +1,5 @@
 /** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
-import { type HiddenTool, ToolIndex, findToolsTool, groupOf, toolLine } from "../../tools/find-tools.ts";
+import { type HiddenTool, findToolsTool, groupOf, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
@@ -33,9 +33,9 @@ export function toolsOnDemandMiddleware(
 ): Middleware[] {
   const chosen = new Set(names);
   if (!tools.some(({ name }) => chosen.has(name))) return [];
-  const index = new ToolIndex();
+  const hidden: HiddenTool[] = [];
   const isHidden = new Set<string>();
-  const finder = specTool(findToolsTool(index));
+  const finder = specTool(findToolsTool(hidden));
   /** Names of all tools of earlier requests; empty before the first. */
   const known = new Set<string>();
   // If the list becomes too long later, only the new tools are hidden.
@@ -46,7 +46,7 @@ export function toolsOnDemandMiddleware(
     if (shown.length <= MOST_TOOLS && (!isFirst || ESTIMATE.ofTools(fresh) <= tokens)) return;
     for (const { name, description = "", schema } of fresh) {
       const { properties, shape } = recordOf(schema);
-      index.tools.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
+      hidden.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
       isHidden.add(name);
     }
   };
@@ -56,8 +56,8 @@ export function toolsOnDemandMiddleware(
     const always = offered.filter(({ name }) => !isHidden.has(name));
     const newest = loaded.toSorted(([, one], [, other]) => ageOf(other) - ageOf(one));
     const kept = new Set(newest.slice(0, Math.max(1, MOST_TOOLS - always.length)).map(([name]) => name));
-    const byName = new Map(offered.filter(({ name }) => kept.has(name)).map((tool) => [tool.name, tool]));
-    return [...always, ...loaded.flatMap(([name]) => byName.get(name) ?? [])];
+    const byName = new Map(offered.map((tool) => [tool.name, tool]));
+    return [...always, ...loaded.flatMap(([name]) => (kept.has(name) ? (byName.get(name) ?? []) : []))];
   };
   let prompt = { tools: 0, text: "" };
   return [
@@ -73,10 +73,9 @@ export function toolsOnDemandMiddleware(
         hide(request.tools);
         for (const { name } of request.tools) known.add(name);
         const offered = listed(request.tools, request.state);
-        const { length } = index.tools;
-        if (length === 0)
+        if (hidden.length === 0)
           return next({ ...request, tools: offered.filter(({ name }) => name !== finder.name) });
-        if (prompt.tools !== length) prompt = { tools: length, text: promptFor(index.tools) };
+        if (prompt.tools !== hidden.length) prompt = { tools: hidden.length, text: promptFor(hidden) };
         return next(appendSystemPrompt({ ...request, tools: offered }, prompt.text));
       },
       wrapCall: async (request, next) => {
@@ -103,23 +102,16 @@ export function toolsOnDemandMiddleware(
 /** Counts the searches before the one that found a tool; earlier versions stored a word. */
 const ageOf = (stored: unknown): number => Number(stored) || 0;
 
-/** Lists as many tools as there is room for. No server, however many tools it has, takes the room of the others. */
+/** Lists as many tools of each server as have room in its share of the prompt. */
 function promptFor(hidden: readonly HiddenTool[]): string {
-  const groups = new Map(hidden.map(({ name }): [string, HiddenTool[]] => [groupOf(name), []]));
-  for (const tool of hidden) groups.get(groupOf(tool.name))?.push(tool);
-  const lines: string[] = [];
-  let left = MOST_CHARACTERS;
-  const fewest = [...groups.values()].toSorted((one, other) => one.length - other.length);
-  for (const [at, group] of fewest.entries()) {
-    let room = left / (groups.size - at);
-    for (const tool of group) {
-      const line = toolLine(tool);
-      room -= line.length + 1;
-      if (room < 0) break;
-      left -= line.length + 1;
-      lines.push(line);
-    }
-  }
+  const used = new Map(hidden.map(({ name }) => [groupOf(name), 0]));
+  const lines = hidden.flatMap((tool) => {
+    const [group, line] = [groupOf(tool.name), toolLine(tool)];
+    const characters = (used.get(group) ?? 0) + line.length + 1;
+    if (characters > MOST_CHARACTERS / used.size) return [];
+    used.set(group, characters);
+    return [line];
+  });
   const more = hidden.length - lines.length;
   const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
   const heading = "These tools exist too. Get the ones that you need with `find_tools`.";

@@ -10,6 +10,8 @@ const MOST_IDLE_PAGES = 8;
 /** Tools that cannot be offered and are named. */
 const MOST_LEFT_OUT = 50;
 
+const OTHERS: LeftOutTool = { tool: "(more tools)", reason: "they cannot be offered either" };
+
 /** Requests a page. */
 type AskPage = (params: { cursor: string }, signal: AbortSignal) => Promise<Page>;
 type Page = Record<string, unknown>;
@@ -17,29 +19,25 @@ type Page = Record<string, unknown>;
 /** A list that is being read, or was read. */
 export class ToolList {
   readonly tools: Tool[] = [];
-  readonly #leftOut: LeftOutTool[] = [];
-  #unnamed = 0;
+  /** Tools that cannot be offered. The first are named. */
+  readonly leftOut: LeftOutTool[] = [];
   readonly #stopped = new AbortController();
   /** False when the list has ended. */
   readonly end: Promise<false>;
 
   /** `first`: the first page. `reason` describes the error of a later one, which costs the rest of the list. */
   constructor(first: Page, ask: AskPage, reason: (error: unknown) => string) {
-    this.end = this.#read(first, ask).then(
-      (problem) => this.#endEarly(problem),
-      (error: unknown) => this.#endEarly(reason(error)),
-    );
+    this.end = this.#read(first, ask)
+      .catch(reason)
+      .then((problem) => {
+        if (problem !== undefined) this.leftOut.push(furtherTools(problem));
+        return false;
+      });
   }
 
   /** Stops reading a list for which nobody waits anymore. */
   stop(): void {
     this.#stopped.abort();
-  }
-
-  /** Tools that cannot be offered. The first are named. */
-  get leftOut(): LeftOutTool[] {
-    const more = { tool: `(${this.#unnamed} more)`, reason: "they cannot be offered either" };
-    return [...this.#leftOut, ...(this.#unnamed > 0 ? [more] : [])];
   }
 
   /** Returns the reason why there may be more. */
@@ -50,7 +48,10 @@ export class ToolList {
       const entries = [page["tools"] ?? []].flat();
       idle += 1;
       for (const one of entries.map(readTool)) {
-        if (!("name" in one)) this.#leaveOut(one);
+        if (!("name" in one)) {
+          const { length } = this.leftOut;
+          if (length <= MOST_LEFT_OUT) this.leftOut.push(length < MOST_LEFT_OUT ? one : OTHERS);
+        }
         // The first tool of each name counts.
         else if (!names.has(one.name)) {
           names.add(one.name);
@@ -67,16 +68,6 @@ export class ToolList {
       cursors.add(cursor);
       page = await ask({ cursor }, this.#stopped.signal);
     }
-  }
-
-  #leaveOut(one: LeftOutTool): void {
-    if (this.#leftOut.length < MOST_LEFT_OUT) this.#leftOut.push(one);
-    else this.#unnamed += 1;
-  }
-
-  #endEarly(problem: string | undefined): false {
-    if (problem !== undefined) this.#leftOut.push(furtherTools(problem));
-    return false;
   }
 }
 

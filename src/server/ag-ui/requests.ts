@@ -16,7 +16,7 @@ const TOOL = "answer_request";
 /** Name of the event that programs read as an interrupt before the protocol had one. */
 const LEGACY_EVENT = "on_interrupt";
 
-/** Forms of a request that a program can show. Interrupts came with 1.0, and with 0.0.54 for programs that look. */
+/** Forms of a request that a program can show. Clients know interrupts since 1.0, and some since 0.0.54. */
 interface Forms {
   tool: boolean;
   interrupts: boolean;
@@ -24,12 +24,12 @@ interface Forms {
 }
 
 /** `tools`: as the program declares them, whatever they are. */
-export function formsFor(input: RunAgentInput, tools: unknown): Forms {
+export function formsFor({ protocolVersion = "", forwardedProps }: RunAgentInput, tools: unknown): Forms {
   const tool = [tools ?? []].flat().some((one) => recordOf(one)["name"] === TOOL);
-  const isOlder = !(Number.parseInt(input.protocolVersion ?? "", 10) >= 1);
-  // Some clients refuse to answer an interrupt in any other way than as one.
-  const isOff = recordOf(input.forwardedProps)["interrupts"] === false;
-  return { tool, interrupts: !tool && !(isOlder && isOff), legacy: !tool && isOlder };
+  const legacy = !tool && !(Number.parseInt(protocolVersion, 10) >= 1);
+  // Some clients that know interrupts want them answered in no other way.
+  const isOff = legacy && recordOf(forwardedProps)["interrupts"] === false;
+  return { tool, legacy, interrupts: !tool && !isOff };
 }
 
 interface Asking {
@@ -48,31 +48,23 @@ export function askEvents(
 ): SentEvent[] {
   const interrupts = waiting.map((one) => toInterrupt(one, asking));
   const outcome = forms.interrupts ? { outcome: { type: "interrupt" as const, interrupts } } : {};
-  const last = { ...finished, ...outcome };
-  if (forms.tool) return [...interrupts.flatMap(toolCall), last];
-  if (!forms.legacy) return [last];
-  const events = interrupts.map((one) => ({
-    type: "CUSTOM" as const,
-    name: LEGACY_EVENT,
-    value: JSON.stringify(one),
-  }));
+  const calls = interrupts.flatMap((interrupt): SentEvent[] => [
+    { type: "TOOL_CALL_START", toolCallId: interrupt.id, toolCallName: TOOL },
+    { type: "TOOL_CALL_ARGS", toolCallId: interrupt.id, delta: JSON.stringify(interrupt) },
+    { type: "TOOL_CALL_END", toolCallId: interrupt.id },
+  ]);
   const where = asking.openCommand === undefined ? "" : `, or run \`${asking.openCommand}\` in a terminal`;
-  const text = `${pageMessage(asking.run.id, waiting)}\n\nIf this program shows no form, open the page of the server${where}.`;
+  const delta = `${pageMessage(asking.run.id, waiting)}\n\nIf this program shows no form, open the page of the server${where}.`;
   const messageId = randomUUID();
-  return [
+  const events = interrupts.map((one) => ({ name: LEGACY_EVENT, value: JSON.stringify(one) }));
+  const legacy: SentEvent[] = [
     { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
-    { type: "TEXT_MESSAGE_CONTENT", messageId, delta: text },
+    { type: "TEXT_MESSAGE_CONTENT", messageId, delta },
     { type: "TEXT_MESSAGE_END", messageId },
-    ...events,
-    last,
+    ...events.map((event) => ({ type: "CUSTOM" as const, ...event })),
   ];
+  return [...(forms.tool ? calls : forms.legacy ? legacy : []), { ...finished, ...outcome }];
 }
-
-const toolCall = (interrupt: Interrupt): SentEvent[] => [
-  { type: "TOOL_CALL_START", toolCallId: interrupt.id, toolCallName: TOOL },
-  { type: "TOOL_CALL_ARGS", toolCallId: interrupt.id, delta: JSON.stringify(interrupt) },
-  { type: "TOOL_CALL_END", toolCallId: interrupt.id },
-];
 
 /** Converts a request to an interrupt, with the form of every other surface: the answer is for the message shown. */
 function toInterrupt(waiting: RunRequest, { run, openCommand, key }: Asking): Interrupt {
@@ -103,12 +95,6 @@ export interface SentAnswer {
   payload: unknown;
 }
 
-/** Answers to the question whether a call is approved. */
-const DECISIONS = new Map([
-  ["true", "approve"],
-  ["false", "reject"],
-]);
-
 const ID = /^(.{1,300})\.([\w-]{8})\.([\w-]{22})$/;
 
 /** Returns the content of the form for `waiting`; undefined if no answer is for what was shown of it. */
@@ -130,8 +116,9 @@ export function contentFor(
 function formContent(waiting: RunRequest, payload: unknown): unknown {
   const [field] = formFields(waiting);
   const { approved = payload, ...members } = recordOf(payload);
-  const decision = isQuestion(waiting) ? undefined : DECISIONS.get(String(approved));
-  if (decision !== undefined) return { decision, ...members };
+  const said = String(approved);
+  if (!isQuestion(waiting) && (said === "true" || said === "false"))
+    return { decision: said === "true" ? "approve" : "reject", ...members };
   return isRecord(payload) ? payload : field && { [field.name]: payload };
 }
 

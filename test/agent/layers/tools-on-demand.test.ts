@@ -5,7 +5,7 @@ import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import type { ToolFunction } from "../../../src/agent/contracts/middleware.ts";
-import { ToolIndex } from "../../../src/tools/find-tools.ts";
+import { findTools } from "../../../src/tools/find-tools.ts";
 import { type ScriptedReply, scriptedModel } from "../../support/scripted-model.ts";
 
 const made: string[] = [];
@@ -147,10 +147,8 @@ it("a search puts exact names first, takes words in any form, and says what ther
     { name: "git__issue", description: "Shows one.", parameters: ["number"] },
     { name: "wiki__página", description: "Muestra una página.", parameters: [] },
   ];
-  const index = new ToolIndex();
-  index.tools.push(...described);
   const names = async (query: string, limit = 5) =>
-    (await index.find(query)).slice(0, limit).map(({ name }) => name);
+    (await findTools(described, query)).slice(0, limit).map(({ name }) => name);
   expect((await names("git__issue"))[0]).toBe("git__issue");
   expect((await names("issue"))[0]).toBe("git__issue");
   expect(await names("GIT__CREATE_ISSUE, jira__searchIssues", 2)).toEqual([

@@ -106,7 +106,7 @@ it("selections, approvals, duplicates and names that cannot be offered count as 
   // Fifty are named.
   expect(leftOut).toHaveLength(51);
   expect(leftOut[0]?.reason).toBe("its name has more than 256 characters");
-  expect(leftOut.at(-1)).toMatchObject({ tool: "(151 more)" });
+  expect(leftOut.at(-1)).toMatchObject({ tool: "(more tools)" });
   const only = await open([3000, 250], { tools: ["get_ledger_2999", "get_gone_1"] } as object).forAgent();
   expect(only.tools).toEqual([]);
 });
