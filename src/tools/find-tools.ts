@@ -15,8 +15,8 @@ export interface HiddenTool {
 export const toolLine = ({ name, description }: HiddenTool): string =>
   `- ${name}: ${firstSentence(description, 140)}`;
 
-/** Further tools that fit a search and are named in its result. */
-const MOST_NAMED = 20;
+/** Further tools that a result names, words that are searched, and tools that are searched in one turn of the event loop. */
+const SEARCH = { named: 20, words: 20, atOnce: 200 };
 
 /** Finds tools by words or by name. Its artifact names those that the model may use from now on. */
 export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
@@ -32,10 +32,10 @@ export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
     async handle({ query, limit }) {
       const fitting = await findTools(tools, query);
       const [found, others] = [fitting.slice(0, limit), fitting.slice(limit)];
-      const groups = [...new Set(tools.map(({ name }) => groupOf(name)))].join(", ");
+      const groups = [...new Set(tools.map(({ name }) => name.split("__", 1)[0] ?? name))].join(", ");
       if (found.length === 0)
         return { content: `No tool fits. Try other words, or the name of a group: ${groups}.` };
-      const names = others.slice(0, MOST_NAMED).map(({ name }) => name);
+      const names = others.slice(0, SEARCH.named).map(({ name }) => name);
       const more = `\n\n${others.length} more fit, the best first: ${names.join(", ")}. Get one by its name, or search with more words.`;
       return {
         content: `In your list from now on:\n${found.map(toolLine).join("\n")}${others.length > 0 ? more : ""}`,
@@ -44,28 +44,30 @@ export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
     },
   });
 
-/** The server of a tool, whose name is before the tool's own. */
-export const groupOf = (name: string): string => name.split("__", 1)[0] ?? name;
-
-/** Words of a query that are searched. */
-const MOST_WORDS = 20;
-/** Tools that are searched in one turn of the event loop. */
-const AT_ONCE = 200;
-
 /** Tools that a query names come first, then those that fit its words best; a rare word counts more. */
 export async function findTools(tools: readonly HiddenTool[], query: string): Promise<HiddenTool[]> {
   const asked = query.toLowerCase();
   const named = new Set(asked.split(/[\s,;`"']+/));
-  const words = [...new Set(searchWords(query))].slice(0, MOST_WORDS);
+  const words = [...new Set(searchWords(query))].slice(0, SEARCH.words);
   const fits = new Map<HiddenTool, readonly number[]>();
   const counts = words.map(() => 0);
   for (const [at, tool] of tools.entries()) {
-    if (at % AT_ONCE === AT_ONCE - 1) await nextTurn();
+    if (at % SEARCH.atOnce === SEARCH.atOnce - 1) await nextTurn();
     const lower = tool.name.toLowerCase();
     const own = lower.replace(/^[^]*?__/, "");
     const fields = searchedFields(tool);
     const fit = words.map((word) =>
-      Math.max(...fields.map(([weight, field]) => weight * bestFit(word, field))),
+      Math.max(
+        ...fields.map(
+          ([weight, field]) =>
+            weight *
+            (field.includes(word)
+              ? 1
+              : field.some((other) => isBeginning(word, other) || isBeginning(other, word))
+                ? 0.6
+                : 0),
+        ),
+      ),
     );
     for (const [index, found] of fit.entries()) if (found > 0) counts[index] = (counts[index] ?? 0) + 1;
     const isNamed = lower === asked || own === asked || named.has(lower);
@@ -90,11 +92,6 @@ const searchedFields = byIdentity(
 );
 
 /** `issues` and `issue` fit, too. */
-function bestFit(word: string, others: readonly string[]): number {
-  if (others.includes(word)) return 1;
-  return others.some((other) => isBeginning(word, other) || isBeginning(other, word)) ? 0.6 : 0;
-}
-
 const isBeginning = (short: string, long: string): boolean => short.length >= 3 && long.startsWith(short);
 
 /** Words in lower case, also those of `camelCase` and `snake_case`. */

@@ -151,9 +151,6 @@ async function runThroughLayers(
   }
 }
 
-/** Tools that are named to a model which called one that does not exist. */
-const MOST_NAMES = 100;
-
 /**
  * The innermost handler: asks again when a layer changed the approved call. `runs`: approved calls, by the signature of
  * the call that a layer passes on.
@@ -173,9 +170,9 @@ async function runApproved(
   if ("invalid" in checked) return checked.invalid;
   if (!checked.tool) {
     const { name } = request.toolCall;
-    const all = [...agent.tools.keys()];
-    const nearest = all.length > MOST_NAMES ? new Set([...closestNames(name, all, MOST_NAMES), ...all]) : all;
-    const names = [...nearest].slice(0, MOST_NAMES).join(", ");
+    const [all, most] = [[...agent.tools.keys()], 100];
+    const nearest = all.length > most ? new Set([...closestNames(name, all, most), ...all]) : all;
+    const names = [...nearest].slice(0, most).join(", ");
     return toolError(`${name} is not a valid tool, try one of [${names}].`);
   }
   const key = signature(checked.toolCall);

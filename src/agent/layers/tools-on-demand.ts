@@ -1,5 +1,5 @@
 /** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
-import { type HiddenTool, findToolsTool, groupOf, toolLine } from "../../tools/find-tools.ts";
+import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
@@ -14,14 +14,10 @@ export interface ToolsOnDemand {
   tokens?: number;
 }
 
-/** OpenAI, Azure and Groq take 128 tools in a request. */
-const MOST_TOOLS = 128;
-/** Characters for the lines about tools in the prompt. */
-const MOST_CHARACTERS = 8000;
+/** OpenAI, Azure and Groq take 128 tools in a request. The lines about tools in the prompt have so many characters. */
+const ROOM = { tools: 128, characters: 8000 };
 
 const { loadedTools: LOADED_TOOLS } = CONTEXT_CHANNELS;
-
-type Offered = ModelRequest["tools"];
 
 /**
  * Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache, until
@@ -33,31 +29,49 @@ export function toolsOnDemandMiddleware(
 ): Middleware[] {
   const chosen = new Set(names);
   if (!tools.some(({ name }) => chosen.has(name))) return [];
-  const hidden: HiddenTool[] = [];
+  const hidden: Array<Parameters<typeof toolLine>[0]> = [];
   const isHidden = new Set<string>();
   const finder = specTool(findToolsTool(hidden));
   /** Names of all tools of earlier requests; empty before the first. */
   const known = new Set<string>();
   // If the list becomes too long later, only the new tools are hidden.
-  const hide = (offered: Offered): void => {
+  const hide = (offered: ModelRequest["tools"]): void => {
     const isFirst = known.size === 0;
     const shown = offered.filter(({ name }) => !isHidden.has(name));
     const fresh = shown.filter(({ name }) => (isFirst ? chosen.has(name) : !known.has(name)));
-    if (shown.length <= MOST_TOOLS && (!isFirst || ESTIMATE.ofTools(fresh) <= tokens)) return;
+    if (shown.length <= ROOM.tools && (!isFirst || ESTIMATE.ofTools(fresh) <= tokens)) return;
     for (const { name, description = "", schema } of fresh) {
       const { properties, shape } = recordOf(schema);
       hidden.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
       isHidden.add(name);
     }
   };
+  // Counts the searches before the one that found a tool; earlier versions stored a word.
+  const ageOf = (stored: unknown): number => Number(stored) || 0;
   /** Tools that were always in the list, then the others in the order in which they came. */
-  const listed = (offered: Offered, state: AgentState): Offered => {
+  const listed = (offered: ModelRequest["tools"], state: AgentState): ModelRequest["tools"] => {
     const loaded = Object.entries(recordOf(state[LOADED_TOOLS])).filter(([name]) => isHidden.has(name));
     const always = offered.filter(({ name }) => !isHidden.has(name));
     const newest = loaded.toSorted(([, one], [, other]) => ageOf(other) - ageOf(one));
-    const kept = new Set(newest.slice(0, Math.max(1, MOST_TOOLS - always.length)).map(([name]) => name));
+    const kept = new Set(newest.slice(0, Math.max(1, ROOM.tools - always.length)).map(([name]) => name));
     const byName = new Map(offered.map((tool) => [tool.name, tool]));
     return [...always, ...loaded.flatMap(([name]) => (kept.has(name) ? (byName.get(name) ?? []) : []))];
+  };
+  /** Lists as many tools of each server as have room in its share of the prompt. */
+  const makePrompt = (): string => {
+    const serverOf = (name: string): string => name.split("__", 1)[0] ?? name;
+    const used = new Map(hidden.map(({ name }) => [serverOf(name), 0]));
+    const lines = hidden.flatMap((tool) => {
+      const [group, line] = [serverOf(tool.name), toolLine(tool)];
+      const characters = (used.get(group) ?? 0) + line.length + 1;
+      if (characters > ROOM.characters / used.size) return [];
+      used.set(group, characters);
+      return [line];
+    });
+    const more = hidden.length - lines.length;
+    const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+    const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
+    return [heading, ...lines, ...rest].join("\n");
   };
   let prompt = { tools: 0, text: "" };
   return [
@@ -75,7 +89,7 @@ export function toolsOnDemandMiddleware(
         const offered = listed(request.tools, request.state);
         if (hidden.length === 0)
           return next({ ...request, tools: offered.filter(({ name }) => name !== finder.name) });
-        if (prompt.tools !== hidden.length) prompt = { tools: hidden.length, text: promptFor(hidden) };
+        if (prompt.tools !== hidden.length) prompt = { tools: hidden.length, text: makePrompt() };
         return next(appendSystemPrompt({ ...request, tools: offered }, prompt.text));
       },
       wrapCall: async (request, next) => {
@@ -97,23 +111,4 @@ export function toolsOnDemandMiddleware(
       },
     },
   ];
-}
-
-/** Counts the searches before the one that found a tool; earlier versions stored a word. */
-const ageOf = (stored: unknown): number => Number(stored) || 0;
-
-/** Lists as many tools of each server as have room in its share of the prompt. */
-function promptFor(hidden: readonly HiddenTool[]): string {
-  const used = new Map(hidden.map(({ name }) => [groupOf(name), 0]));
-  const lines = hidden.flatMap((tool) => {
-    const [group, line] = [groupOf(tool.name), toolLine(tool)];
-    const characters = (used.get(group) ?? 0) + line.length + 1;
-    if (characters > MOST_CHARACTERS / used.size) return [];
-    used.set(group, characters);
-    return [line];
-  });
-  const more = hidden.length - lines.length;
-  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
-  const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
-  return [heading, ...lines, ...rest].join("\n");
 }

@@ -19,7 +19,7 @@ import { Redactor } from "./redactor.ts";
 import type { Continuation, InputRequired } from "./elicitation.ts";
 import { elicitResult, parseElicitation, refusedUntilOpened } from "./elicitation.ts";
 import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
-import { ToolList, furtherTools } from "./tool-list.ts";
+import { ToolList } from "./tool-list.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
 /** Ends a process, unless it has ended already. */
@@ -77,19 +77,10 @@ interface Attempt {
   waiting: number;
 }
 
-/** A list that is being read, or was too late for an agent: others get it `until` a time, or another change. */
-interface Reading {
-  list: Promise<ToolList>;
-  changes: number;
-  until: number;
-  ended?: Promise<void>;
-}
-
-/** Time for which a list that was late counts as the newest. */
-const KEPT_MS = 5 * 60_000;
-
 /** One MCP server: connected on first use, and again after its connection was lost. */
 export class McpConnection {
+  /** Time for which a list that ended late counts as the newest. */
+  static readonly #lateListMs = 5 * 60_000;
   readonly name: string;
   readonly config: McpServerConfig;
   readonly #options: ConnectionOptions;
@@ -105,8 +96,8 @@ export class McpConnection {
   #listening: Client | undefined;
   /** Number of notifications that the tools changed, and of lists that ended after an agent had ceased to wait. */
   toolChanges = 0;
-  /** The list that is being read, and the changes before it. */
-  #reading: Reading | undefined;
+  /** The list that is being read, with the changes before it. A late one is the newest `until` a time or a change. */
+  #reading: { list: Promise<ToolList>; changes: number; until: number; ended?: Promise<void> } | undefined;
   /** Instructions of the server; empty before it was reached. */
   instructions = "";
   readonly #pause: ReturnType<typeof retryPause>;
@@ -140,12 +131,30 @@ export class McpConnection {
   async listTools(): Promise<Pick<ToolList, "tools" | "leftOut">> {
     const timeout = this.#patienceMs();
     const patience = wait(timeout, true, { ref: false });
-    await this.#listenForChanges();
-    let reading = this.#reading;
-    if (reading?.changes !== this.toolChanges || monotonicClock() > reading.until) {
-      const list = this.#beginList(timeout);
-      this.#reading = reading = { list, changes: this.toolChanges, until: Infinity };
+    // A server of 2026-07-28 reports changed tools to those who listen. They may have changed when it stops.
+    await this.#guarded(async (client) => {
+      const { tools } = client.getServerCapabilities() ?? {};
+      if (this.#listening === client || !tools?.listChanged || client.getProtocolEra() !== "modern") return;
+      this.#listening = client;
+      const ended = (): void => {
+        this.toolChanges += 1;
+        if (this.#listening === client) this.#listening = undefined;
+      };
+      const listen = client.listen({ toolsListChanged: true });
+      listen.then(({ closed }) => closed.then(ended)).catch(() => undefined);
+    }, true);
+    if (this.#reading?.changes !== this.toolChanges || monotonicClock() > this.#reading.until) {
+      const first = this.ask("tools/list", {}, { timeout }).catch((error: unknown) => {
+        if (codeOf(error) === "REQUEST_TIMEOUT") this.#isSlow = true;
+        // A server without tools may not know the question.
+        if (Reflect.get(Object(error), "code") === -32_601) return {};
+        throw error;
+      });
+      const ask = (params: object, signal: AbortSignal) => this.ask("tools/list", { ...params }, { signal });
+      const list = first.then((page) => new ToolList(page, ask, (error) => this.reason(error)));
+      this.#reading = { list, changes: this.toolChanges, until: Infinity };
     }
+    const reading = this.#reading;
     const isCurrent = (): boolean => this.#reading === reading;
     try {
       const list = await reading.list;
@@ -158,40 +167,14 @@ export class McpConnection {
       reading.ended ??= list.end.then(() => {
         if (!isCurrent()) return;
         reading.changes = this.toolChanges += 1;
-        reading.until = monotonicClock() + KEPT_MS;
+        reading.until = monotonicClock() + McpConnection.#lateListMs;
       });
-      const rest = furtherTools("its list has not ended yet; the rest is offered when it has");
+      const rest = ToolList.further("its list has not ended yet; the rest is offered when it has");
       return { tools: [...list.tools], leftOut: [...list.leftOut, rest] };
     } catch (error) {
       if (isCurrent()) this.#reading = undefined;
       throw error;
     }
-  }
-
-  async #beginList(timeout: number): Promise<ToolList> {
-    const first = await this.ask("tools/list", {}, { timeout }).catch((error: unknown) => {
-      if (codeOf(error) === "REQUEST_TIMEOUT") this.#isSlow = true;
-      // A server without tools may not know the question.
-      if (Reflect.get(Object(error), "code") === -32_601) return {};
-      throw error;
-    });
-    const ask = (params: object, signal: AbortSignal) => this.ask("tools/list", { ...params }, { signal });
-    return new ToolList(first, ask, (error) => this.reason(error));
-  }
-
-  /** A server of 2026-07-28 reports changed tools to those who listen. They may have changed when it stops. */
-  async #listenForChanges(): Promise<void> {
-    await this.#guarded(async (client) => {
-      const { tools } = client.getServerCapabilities() ?? {};
-      if (this.#listening === client || !tools?.listChanged || client.getProtocolEra() !== "modern") return;
-      this.#listening = client;
-      const ended = (): void => {
-        this.toolChanges += 1;
-        if (this.#listening === client) this.#listening = undefined;
-      };
-      const listen = client.listen({ toolsListChanged: true });
-      listen.then(({ closed }) => closed.then(ended)).catch(() => undefined);
-    }, true);
   }
 
   async has(capability: "resources" | "prompts"): Promise<boolean> {

@@ -69,7 +69,7 @@ export async function createTransport(
   const url = parsedUrl(server.url);
   if (url === undefined) throw new McpUnavailableError("its url is not a valid address");
   const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
-  const plain = serverFetch(checksOf);
+  const plain = serverFetch(checksBy);
   const fetch = options.login === undefined ? plain : withLogin(plain, options.login, url);
   const settings = { requestInit: { headers: { ...server.headers } }, fetch };
   const transport =
@@ -83,7 +83,7 @@ export async function createTransport(
 export function askForChallenge({ url, headers }: RemoteMcpServer): Promise<Response> {
   const clientInfo = { name: "deepagent-mcp", version: "1" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
-  return serverFetch(checksOf)(url, {
+  return serverFetch(checksBy)(url, {
     method: "POST",
     headers: {
       ...headers,
@@ -161,22 +161,20 @@ async function processTransport(
   return { transport, pid: () => transport.pid, end, noise: () => lastWordsOf(noise) };
 }
 
-/** Largest message of a server: as much as media of 5 MB take, and values that are parsed in 25 ms. */
-const MAX_ANSWER = { bytes: 8 * 1024 * 1024, depth: 200, values: 50_000 };
-/** Largest page of a tool list. Most servers send all their tools in one, and runs ask for it seldom. */
-const MAX_LIST = { bytes: 32 * 1024 * 1024, depth: 200, values: 500_000 };
-
-function checksFor(most: typeof MAX_ANSWER): LineChecks {
+function checksFor(most: { bytes: number; depth: number; values: number }): LineChecks {
   const tooLong = `its answer was not read: it has more than ${most.bytes} bytes, ${most.values} elements and members, or ${most.depth} levels; ask it for less at a time`;
   const problemOf = (message: Uint8Array): string | undefined =>
     message.length > most.bytes || bytesShapeProblem(message, most) !== undefined ? tooLong : undefined;
   return { maxBytes: most.bytes, tooLong, problemOf, refuse: () => undefined };
 }
 
-const [ANSWERS, LISTS] = [checksFor(MAX_ANSWER), checksFor(MAX_LIST)];
-
-/** The checks of the answer to a request. */
-const checksOf = (method: string | undefined): LineChecks => (method === "tools/list" ? LISTS : ANSWERS);
+const [ANSWERS, LISTS] = [
+  // The bytes are those of media of 5 MB, and the values are parsed in 25 ms.
+  checksFor({ bytes: 8 * 1024 * 1024, depth: 200, values: 50_000 }),
+  // Most servers send all their tools in one page, and runs seldom ask for it.
+  checksFor({ bytes: 32 * 1024 * 1024, depth: 200, values: 500_000 }),
+];
+const checksBy = (method?: string): LineChecks => (method === "tools/list" ? LISTS : ANSWERS);
 
 /**
  * Reads a server's messages in the place of the package, which decodes and parses everything that has arrived in one

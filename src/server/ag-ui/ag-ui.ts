@@ -18,7 +18,7 @@ import type { ServerDeps } from "../contracts/deps.ts";
 import { takeAnswer } from "../delivery/answers.ts";
 import { type Sent, Spoken, withAnswer } from "../views/spoken.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
-import { type SentAnswer, askEvents, contentFor, formsFor, readAnswers } from "./requests.ts";
+import { ProgramRequests } from "./requests.ts";
 
 const MAX_ID = 200;
 /** Calls of one reply ask at about the same time. */
@@ -30,16 +30,12 @@ export type AgUiEndpoint = (
   response: ServerResponse,
 ) => Promise<void>;
 
-type Deps = Pick<ServerDeps, "runs" | "logger" | "openCommand" | "stateKey">;
-
 interface Request {
   input: RunAgentInput;
-  /** Answers that it brings; undefined for a message. */
-  answers: SentAnswer[] | undefined;
-  forms: ReturnType<typeof formsFor>;
+  requests: ProgramRequests;
   runs: PrincipalRuns;
   principal: Principal;
-  deps: Deps;
+  deps: Pick<ServerDeps, "runs" | "logger" | "openCommand" | "stateKey">;
   signal: AbortSignal;
   seen: Map<string, Seen>;
 }
@@ -54,7 +50,7 @@ type Send = (event: SentEvent) => Promise<void>;
 /** Open runs whose sent events are remembered; an answer for another run continues with the next event. */
 const MAX_SEEN = 1000;
 
-export function agUiEndpoint(deps: Deps): AgUiEndpoint {
+export function agUiEndpoint(deps: Request["deps"]): AgUiEndpoint {
   const seen = new Map<string, Seen>();
   return async (body, auth, response) => {
     const read = RunAgentInputSchema.safeParse(readPart(body));
@@ -81,9 +77,8 @@ export function agUiEndpoint(deps: Deps): AgUiEndpoint {
     try {
       const principal = principalOf(auth);
       const runs = (await deps.runs()).as(holderFor(principal, auth));
-      const { tools, messages } = recordOf(body);
-      const [answers, forms] = [readAnswers(input, messages), formsFor(input, tools)];
-      const request = { input, answers, forms, runs, principal, deps, signal: gone.signal, seen };
+      const requests = new ProgramRequests(input, body, principal, await deps.stateKey());
+      const request = { input, requests, runs, principal, deps, signal: gone.signal, seen };
       for (const event of await follow(request, await begin(request, send), send)) await send(event);
     } catch (error) {
       deps.logger.info("ag_ui.failed", { error });
@@ -116,7 +111,7 @@ interface Begun extends Seen {
 
 /** Answers the run's open requests, starts a run, or messages the one at work. */
 async function begin(request: Request, send: Send): Promise<Begun> {
-  const { input, answers, runs, principal, seen } = request;
+  const { input, requests, runs, principal, deps, seen } = request;
   if (input.threadId.length > MAX_ID || input.runId.length > MAX_ID)
     throw invalid(`threadId and runId have at most ${MAX_ID} characters.`);
   // An id of a program stands for another thread with each principal.
@@ -127,7 +122,7 @@ async function begin(request: Request, send: Send): Promise<Begun> {
   // Looking at a run that is named needs no more than starting it.
   const [newest] = await runs.read.summaries({ threadId: thread }, { limit: 1 });
   const existing = newest && (await runs.read.view(newest.id));
-  if (answers !== undefined) {
+  if (requests.answers !== undefined) {
     const place = existing && seen.get(existing.run.id);
     // Somebody else may have answered, and the run may have ended since.
     if (existing === undefined || (isFinal(existing.run.status) && !place))
@@ -136,7 +131,17 @@ async function begin(request: Request, send: Send): Promise<Begun> {
         "Nothing in this thread waits for an answer. Send a new message.",
       );
     const { after = existing.run.lastSeq, sent } = place ?? {};
-    for (const waiting of waitingIn(existing)) await answer(request, waiting, answers);
+    for (const waiting of waitingIn(existing)) {
+      const given = requests.contentFor(waiting);
+      if (given === undefined) continue;
+      const taken = await takeAnswer(
+        { runs, runId: waiting.runId, logger: deps.logger },
+        waiting,
+        { action: "accept", ...given },
+        { elapsed: Infinity, client: { urls: false }, by: "ag-ui" },
+      );
+      if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
+    }
     return { runId: existing.run.id, after, sent };
   }
   const task = readTask(input);
@@ -180,25 +185,9 @@ const invalid = (problem: string): DeepAgentError => new DeepAgentError("invalid
 
 const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
 
-async function answer(
-  { principal, runs, deps }: Request,
-  waiting: RunRequest,
-  answers: readonly SentAnswer[],
-): Promise<void> {
-  const given = contentFor(waiting, answers, principal, await deps.stateKey());
-  if (given === undefined) return;
-  const taken = await takeAnswer(
-    { runs, runId: waiting.runId, logger: deps.logger },
-    waiting,
-    { action: "accept", ...given },
-    { elapsed: Infinity, client: { urls: false }, by: "ag-ui" },
-  );
-  if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
-}
-
 /** Sends events until the run has ended or waits for a person; returns the last ones. */
 async function follow(request: Request, begun: Begun, send: Send): Promise<readonly SentEvent[]> {
-  const { input, runs, signal, deps, forms } = request;
+  const { input, requests, runs, signal, deps } = request;
   const spoken = new Spoken(begun.sent);
   // Clients declare a version since 1.0; those of 0.0.59, the first with these events, ask for them.
   const takesSubagents =
@@ -214,9 +203,7 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<reado
     if (asked.length > 0 && patience.isOver(view, asked)) {
       for (const one of events.end()) await send(one);
       request.seen.set(begun.runId, { after, sent: spoken.sent });
-      const openCommand = deps.openCommand(view.run);
-      const asking = { run: view.run, openCommand, key: await deps.stateKey() };
-      return askEvents(asked, forms, finished, asking);
+      return requests.ask(asked, deps.openCommand(view.run), finished);
     }
     const look = asked.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(GATHER_MS)]);
     let isAsked = false;

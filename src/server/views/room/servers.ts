@@ -43,17 +43,15 @@ const EMPTY = {
   text: html`Name them under <code>mcpServers</code> in the configuration, and the agent can use their tools.`,
 };
 
-/** Tools of a server that are listed. */
-const MOST_TOOLS = 500;
-
 function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
   const { name, place, askedAt, tools, notes, problem, needsLogin } = server;
   const own = notice?.server === name ? notice : undefined;
+  const most = 500;
   const toolList = html`<details class="server-tools">
     <summary class="small">Show tools</summary>
     <ul class="small">
-      ${tools.slice(0, MOST_TOOLS).map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated && html` <span class="tag">approval</span>`}</li>`)}
-      ${tools.length > MOST_TOOLS && html`<li>and ${tools.length - MOST_TOOLS} more</li>`}
+      ${tools.slice(0, most).map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated && html` <span class="tag">approval</span>`}</li>`)}
+      ${tools.length > most && html`<li>and ${tools.length - most} more</li>`}
     </ul>
   </details>`;
   const logInForm = html`<form method="post" action="${serversPath()}/login">
