@@ -97,7 +97,7 @@ export class McpConnection {
   /** Number of notifications that the tools changed, and of lists that ended after an agent had ceased to wait. */
   toolChanges = 0;
   /** The list that is being read, with the changes before it. A late one is the newest `until` a time or a change. */
-  #reading: { list: Promise<ToolList>; changes: number; until: number; ended?: Promise<void> } | undefined;
+  #reading: { list: Promise<ToolList>; changes: number; until: number; ended?: Promise<false> } | undefined;
   /** Instructions of the server; empty before it was reached. */
   instructions = "";
   readonly #pause: ReturnType<typeof retryPause>;
@@ -164,10 +164,11 @@ export class McpConnection {
       if (!isLate) return list;
       // Nobody asks for the rest if the tools have changed since.
       if (!isCurrent()) list.stop();
-      reading.ended ??= list.end.then(() => {
-        if (!isCurrent()) return;
+      reading.ended ??= list.end.then((isOpen) => {
+        if (!isCurrent()) return isOpen;
         reading.changes = this.toolChanges += 1;
         reading.until = monotonicClock() + McpConnection.#lateListMs;
+        return isOpen;
       });
       const rest = ToolList.further("its list has not ended yet; the rest is offered when it has");
       return { tools: [...list.tools], leftOut: [...list.leftOut, rest] };

@@ -123,28 +123,25 @@ async function listServerTools(
   const isWanted = (name: string): boolean => (only?.has(name) ?? true) && !not.has(name);
   const listed = new Set(list.tools.map(({ name }) => name));
   const left = list.leftOut.filter(({ tool }) => !not.has(tool));
-  const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
-  const absent = named.filter((name) => !listed.has(name));
+  const absent = [...(wanted ?? []), ...not, ...unasked].filter((name) => !listed.has(name));
   if (absent.length > 0) log.warn("mcp_tools_unknown", { server, tools: absent });
   const checkOf = await schemaChecks();
   // Loaded once a server has answered, because it loads LangChain.
   const { mcpAgentTool } = await import("./tool.ts");
   const { materialTools } = await import("./material.ts");
   const nameOf = (own: string): string => offeredName(server, own);
-  const before = made.get(connection) ?? new Map<string, Offered>();
   const offered = new Map<string, Offered>();
   for (const [at, tool] of list.tools.filter(({ name }) => isWanted(name)).entries()) {
     // Thousands of tools take long.
     if (at % 200 === 199) await nextTurn();
     const name = nameOf(tool.name);
-    const known = before.get(name);
-    const problem = checkOf(tool.inputSchema);
-    const resultProblem = tool.outputSchema && checkOf(tool.outputSchema);
+    const known = made.get(connection)?.get(name);
     if (offered.has(name))
       left.push({ tool: shownName(tool.name), reason: "its name is too much like that of another tool" });
     else if (known && isDeepStrictEqual(known.listed, tool)) offered.set(name, known);
     else {
-      const options = { name, connection, tool, problem, resultProblem };
+      const resultProblem = tool.outputSchema && checkOf(tool.outputSchema);
+      const options = { name, connection, tool, problem: checkOf(tool.inputSchema), resultProblem };
       offered.set(name, { own: tool.name, listed: tool, tool: mcpAgentTool(options) });
     }
   }
@@ -155,10 +152,9 @@ async function listServerTools(
     log.warn("mcp_tools_left_out", { server, count: left.length, tools: left.slice(0, 10) });
   // By default, a person approves all calls but those of tools declared read-only.
   const all = [...offered.values()];
-  const gated = all.filter(({ own, tool }) => {
-    const isChange = approve === "all" || tool.kind !== "read";
-    return approve !== "none" && isChange && !unasked.has(own);
-  });
+  const gated = all.filter(
+    ({ own, tool }) => approve !== "none" && (approve === "all" || tool.kind !== "read") && !unasked.has(own),
+  );
   const { note, instructions: text } = connection;
   return {
     tools: all.map(({ tool }) => tool),

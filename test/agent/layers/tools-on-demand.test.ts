@@ -173,3 +173,51 @@ it("a prompt has room for so many names only", async () => {
   expect(prompt).toMatch(/\n\d{3} more are not listed here; find_tools finds them\./);
   expect(prompt.length).toBeLessThan(16_000);
 });
+
+it("a request never has more tools than providers take: the ones found first leave it, and come back when found", async () => {
+  const many = Array.from({ length: 200 }, (_, at) =>
+    tool(`s__group${Math.floor(at / 20)}x_${at}`, "Does it."),
+  );
+  const search = (group: number) => call("find_tools", { query: `group${group}x`, limit: 20 });
+  const { bound, read } = await run(
+    [0, 1, 2, 3, 4, 5, 6, 7].map(search).concat([call("s__group0x_3", { title: "a" }), search(0)]),
+    { tools: many, toolsOnDemand: { names: many.map(({ name }) => name) } },
+  );
+  const has = (names: readonly string[] | undefined, group: number): boolean | undefined =>
+    names?.some((name) => name.includes(`group${group}x`));
+  expect(Math.max(...bound.map(({ length }) => length))).toBeLessThanOrEqual(128);
+  expect([has(bound[8], 0), has(bound[8], 7)]).toEqual([false, true]);
+  expect(read[8]).toBe("did s__group0x_3");
+  expect([has(bound[10], 0), has(bound[10], 1), has(bound[10], 7)]).toEqual([true, false, true]);
+});
+
+it("each server has its share of the names in the prompt", async () => {
+  const big = Array.from({ length: 400 }, (_, at) => tool(`big__tool_${at}`, "d".repeat(100)));
+  const small = [tool("small__look", "Looks at one thing.")];
+  const { prompt } = await run([], {
+    tools: [...big, ...small],
+    toolsOnDemand: { names: [...big, ...small].map(({ name }) => name) },
+  });
+  expect(prompt).toContain("- small__look: Looks at one thing.");
+});
+
+it("tools that are not in a request do not count as part of it", async () => {
+  // All of them together would fill a window many times over.
+  const many = Array.from({ length: 300 }, (_, at) => ({
+    ...tool(`s__tool_${at}`),
+    schema: z.object({ text: z.string().describe("word ".repeat(1000)) }),
+  }));
+  let compacted = 0;
+  const { bound } = await run([call("ls", { path: "/" }), call("ls", { path: "/" })], {
+    tools: many,
+    toolsOnDemand: { names: many.map(({ name }) => name) },
+    summarization: {
+      trigger: { tokens: 30_000 },
+      countTokens: (text) => (compacted += 1) && text.length / 4,
+    },
+    limits: { tokens: 200_000 },
+  });
+  expect(bound).toHaveLength(3);
+  // Only the texts that were sent were counted.
+  expect(compacted).toBeLessThan(100);
+});
