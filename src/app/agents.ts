@@ -196,9 +196,10 @@ async function withForeignTools(
 ) {
   const offers = await mcp?.forAgent();
   const { tools = [], gated = [], problems = [], leftOut = [], notes = [], instructions = [] } = offers ?? {};
+  const isGated = new Set(gated);
   const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
-    const asked = gated.filter((name) => offered.some((tool) => tool.name === name));
-    return { ...own.interruptOn, ...Object.fromEntries(asked.map((name) => [name, true])) };
+    const asked = offered.filter(({ name }) => isGated.has(name));
+    return { ...own.interruptOn, ...Object.fromEntries(asked.map(({ name }) => [name, true])) };
   };
   const servers = Object.keys(mcpServers).filter((name) => mcpServers[name]?.disabled !== true);
   const offer = { tools, servers, missing: problems.map(({ server }) => server), web };

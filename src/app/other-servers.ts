@@ -95,6 +95,7 @@ function publicProblem(error: unknown): string {
 function serverState({ name, config, last }: ReturnType<McpTools["states"]>[number]): ServerState {
   const { tools = [], gated = [], leftOut = [], notes = [], problems = [] } = last?.set ?? {};
   const [problem] = problems;
+  const isGated = new Set(gated);
   return {
     name,
     // A URL whose variables are not filled in may not be valid yet.
@@ -105,7 +106,7 @@ function serverState({ name, config, last }: ReturnType<McpTools["states"]>[numb
     askedAt: last?.at,
     tools: tools.map((tool) => ({
       name: tool.name.slice(name.length + 2),
-      isGated: gated.includes(tool.name),
+      isGated: isGated.has(tool.name),
     })),
     notes: [...(config.notes ?? []), ...leftOut.map(leftOutText), ...notes.map(({ text }) => text)],
     problem: problem?.reason,

@@ -133,9 +133,10 @@ export function closestNames(name: string, names: Iterable<string>, limit = 3): 
   const wanted = name.toLowerCase();
   const found = [...names].flatMap((candidate) => {
     const known = candidate.toLowerCase();
-    const distance = editDistance(wanted, known);
-    if (distance <= Math.max(2, candidate.length / 4) && distance < candidate.length)
-      return [{ candidate, distance }];
+    const most = Math.max(2, candidate.length / 4);
+    const isFar = Math.abs(wanted.length - known.length) > most;
+    const distance = isFar ? Infinity : editDistance(wanted, known);
+    if (distance <= most && distance < candidate.length) return [{ candidate, distance }];
     return known.split(/_+/).includes(wanted) ? [{ candidate, distance: known.length }] : [];
   });
   return found

@@ -7,6 +7,9 @@ import { type DiskTree, HiddenByPath } from "../backends/filesystem/list.ts";
 import { deleteVersion, putPath, removeUnfinished, statVersion } from "../backends/filesystem/read-write.ts";
 import { readBytes } from "../backends/pages.ts";
 import type { PolicyRules } from "../backends/policy-rules.ts";
+import texts from "./texts.json" with { type: "json" };
+
+const REASONS: Readonly<Record<string, string>> = texts.writeErrors;
 
 export type Content =
   | { kind: "file"; bytes: Buffer; executable: boolean }
@@ -170,14 +173,3 @@ export class Folder {
 const ITSELF = { links: "none", lastLink: "itself" } as const;
 
 const NOTHING: Found = { content: undefined, version: undefined };
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOSPC: "no space is left on the disk",
-  EDQUOT: "the disk quota is used up",
-  EACCES: "permission denied",
-  EEXIST: "a folder is there",
-  EPERM: "permission denied",
-  EROFS: "the file system is read-only",
-  ELOOP: "a folder on its path is a link",
-  ENOTDIR: "a folder on its path is a file",
-};

@@ -10,6 +10,9 @@ import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, displayHost } from "./url.ts";
 import { parsedUrl } from "../core/unknown.ts";
+import networkErrors from "./network-errors.json" with { type: "json" };
+
+const NETWORK_ERRORS: Readonly<Record<string, string>> = networkErrors;
 
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
@@ -121,21 +124,6 @@ function judge(url: URL, addresses: readonly LookupAddress[]): void {
   const message = `${displayHost(url)} has a private address, and only the public internet is reached.`;
   throw new WebProblem("private", message);
 }
-
-const NETWORK_ERRORS: Readonly<Record<string, string>> = {
-  ENOTFOUND: "does not exist, or has no address",
-  EAI_AGAIN: "could not be looked up; the network or its name server may be down",
-  ECONNREFUSED: "refuses connections",
-  ECONNRESET: "broke the connection",
-  EPIPE: "broke the connection",
-  ETIMEDOUT: "cannot be reached",
-  EHOSTUNREACH: "cannot be reached",
-  ENETUNREACH: "cannot be reached",
-  EADDRNOTAVAIL: "cannot be reached",
-  HPE_HEADER_OVERFLOW: "sent headers that are too large",
-  EPROTO: "does not speak TLS here",
-  ERR_PROXY_TUNNEL: "could not be reached by the proxy",
-};
 
 /** The seconds that an answer asks to wait, in its header `retry-after`. */
 export const secondsToWait = (header: string | null | undefined): string | undefined =>

@@ -77,7 +77,7 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   // Large results are read from files: no subagent does without.
   const fileTools = left(FILE_TOOL_NAMES, isNarrowed ? ["read_file", "ls", ...own] : undefined, denied);
   const webTools = left(WEB_TOOL_NAMES, isNarrowed ? own : undefined, denied);
-  const chosen = wishes.tools && wanted.flatMap(({ foreign }) => foreign);
+  const chosen = wishes.tools && new Set(wanted.flatMap(({ foreign }) => foreign));
   const others = new Set(unwanted.flatMap(({ foreign }) => foreign));
   const tools = others.size > 0 || chosen ? offer.tools.filter((tool) => !others.has(tool)) : undefined;
   const limited = wanted.filter(({ isLimited }) => isLimited);
@@ -86,7 +86,7 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
     : undefined;
   const delegating = wanted.find(({ builtIn }) => builtIn.includes("task"));
   return {
-    ...(tools && { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) }),
+    ...(tools && { tools: tools.filter((tool) => chosen?.has(tool) ?? true) }),
     ...defined({ fileTools: fileTools as FileToolName[] | undefined, webTools }), // names from that list
     asked: [...asked, ...limited].flatMap(({ builtIn, foreign }) => [
       ...builtIn,

@@ -126,9 +126,10 @@ export function warnOfGates(
   const known = [...own, ...specs.flatMap((spec) => [...toolsOfSubagent(spec.name)])];
   // Options switch these on or off: a gate for a tool that is off is not a mistake.
   const builtIn = [...FILE_TOOL_NAMES, "write_todos", "ask_user", ...WEB_TOOL_NAMES, "task"];
-  const warn = (gates: SubAgent["interruptOn"], tools: readonly string[], owner: string): void => {
+  const warn = (gates: SubAgent["interruptOn"], tools: Iterable<string>, owner: string): void => {
+    const existing = new Set([...tools, ...builtIn]);
     const unknown = Object.entries(gates || {}).flatMap(([name, gate]) =>
-      gate === false || tools.includes(name) || builtIn.includes(name) ? [] : [name],
+      gate === false || existing.has(name) ? [] : [name],
     );
     if (unknown.length === 0) return;
     log.warn("unknown_tools_gated", { tools: unknown, owner, advice: texts.unknownGatedTools });
@@ -136,7 +137,7 @@ export function warnOfGates(
   warn(params.interruptOn, known, "the agent and its subagents");
   for (const spec of specs) {
     if ("runnable" in spec) continue;
-    warn(spec.interruptOn, [...toolsOfSubagent(spec.name)], `the subagent '${spec.name}'`);
+    warn(spec.interruptOn, toolsOfSubagent(spec.name), `the subagent '${spec.name}'`);
   }
 }
 

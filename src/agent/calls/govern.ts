@@ -1,6 +1,7 @@
 /** Carries out one call: checks it, asks about it, runs it through the layers, records and reports it. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { RunFailure, errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
+import { closestNames } from "../../core/options.ts";
 import { memberOf, defined } from "../../core/unknown.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
@@ -168,8 +169,11 @@ async function runApproved(
   const checked = await checkCall(agent, request.toolCall, { instead, backend });
   if ("invalid" in checked) return checked.invalid;
   if (!checked.tool) {
-    const names = [...agent.tools.keys()].join(", ");
-    return toolError(`${request.toolCall.name} is not a valid tool, try one of [${names}].`);
+    const { name } = request.toolCall;
+    const [all, most] = [[...agent.tools.keys()], 100];
+    const nearest = all.length > most ? new Set([...closestNames(name, all, most), ...all]) : all;
+    const names = [...nearest].slice(0, most).join(", ");
+    return toolError(`${name} is not a valid tool, try one of [${names}].`);
   }
   const key = signature(checked.toolCall);
   let go = runs.get(key);

@@ -230,6 +230,8 @@ export interface Middleware {
   readonly tools?: readonly AgentTool[];
   /** Gets a function that adds a tool to the agent from its next turn on; false: it has one of that name. */
   readonly followTools?: (add: (tool: AgentTool) => boolean) => void;
+  /** Selects the tools of a request before all wrappers, so that none of them counts or sees the others. */
+  readonly selectTools?: (offered: StructuredToolInterface[], state: AgentState) => StructuredToolInterface[];
   /** Returns undefined if the call may run unasked, as far as this layer is concerned. */
   readonly gate?: ToolGate;
   readonly beforeAgent?: Hook;

@@ -149,7 +149,11 @@ async function askAllLayers(
   try {
     const reply = await answered(async () => {
       const { systemMessage, tools, providerTools } = definition;
-      const offered = [...tools.values()].map((tool) => tool.offered);
+      const all = [...tools.values()].map((tool) => tool.offered);
+      const offered = definition.middleware.reduce(
+        (kept, layer) => layer.selectTools?.(kept, state) ?? kept,
+        all,
+      );
       const request: Omit<ModelRequest, "updateState"> = {
         model: await definition.model(),
         messages: state.messages,

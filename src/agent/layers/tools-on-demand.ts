@@ -3,7 +3,7 @@ import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
-import { CONTEXT_CHANNELS } from "../contracts/state.ts";
+import { type AgentState, CONTEXT_CHANNELS } from "../contracts/state.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
 
@@ -14,72 +14,106 @@ export interface ToolsOnDemand {
   tokens?: number;
 }
 
-/** OpenAI, Azure and Groq take 128 tools in a request. */
-const MOST_TOOLS = 128;
+/** OpenAI, Azure and Groq take 128 tools in a request. The lines about tools in the prompt have so many characters. */
+const ROOM = { tools: 128, characters: 8000 };
 
 const { loadedTools: LOADED_TOOLS } = CONTEXT_CHANNELS;
 
-/** Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache. */
+/** Tools that are left out of requests until the model has found or called them. */
+class HiddenTools {
+  readonly tools: Array<Parameters<typeof toolLine>[0]> = [];
+  readonly names = new Set<string>();
+  /** Names of all tools of earlier requests; empty before the first. */
+  readonly known = new Set<string>();
+  #prompt = { tools: 0, text: "" };
+
+  /** Hides the chosen tools at first. If the list becomes too long later, only the new tools are hidden. */
+  hide(offered: ModelRequest["tools"], chosen: ReadonlySet<string>, tokens: number): void {
+    const isFirst = this.known.size === 0;
+    const shown = offered.filter(({ name }) => !this.names.has(name));
+    const fresh = shown.filter(({ name }) => (isFirst ? chosen.has(name) : !this.known.has(name)));
+    if (shown.length <= ROOM.tools && (!isFirst || ESTIMATE.ofTools(fresh) <= tokens)) return;
+    for (const { name, description = "", schema } of fresh) {
+      const { properties, shape } = recordOf(schema);
+      this.tools.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
+      this.names.add(name);
+    }
+  }
+
+  /** Tools that were always in the list, then the others in the order in which they came: as many as have room. */
+  listed(offered: ModelRequest["tools"], state: AgentState): ModelRequest["tools"] {
+    const loaded = Object.entries(recordOf(state[LOADED_TOOLS])).filter(([name]) => this.names.has(name));
+    const always = offered.filter(({ name }) => !this.names.has(name));
+    const newest = loaded.toSorted(([, one], [, other]) => searchesBefore(other) - searchesBefore(one));
+    const kept = new Set(newest.slice(0, Math.max(1, ROOM.tools - always.length)).map(([name]) => name));
+    const byName = new Map(offered.map((tool) => [tool.name, tool]));
+    return [...always, ...loaded.flatMap(([name]) => (kept.has(name) ? (byName.get(name) ?? []) : []))];
+  }
+
+  /** Lists as many tools of each server as have room in its share of the prompt. */
+  get prompt(): string {
+    if (this.#prompt.tools === this.tools.length) return this.#prompt.text;
+    const serverOf = (name: string): string => name.split("__", 1)[0] ?? name;
+    const used = new Map(this.tools.map(({ name }) => [serverOf(name), 0]));
+    const lines = this.tools.flatMap((tool) => {
+      const [server, line] = [serverOf(tool.name), toolLine(tool)];
+      const characters = (used.get(server) ?? 0) + line.length + 1;
+      if (characters > ROOM.characters / used.size) return [];
+      used.set(server, characters);
+      return [line];
+    });
+    const more = this.tools.length - lines.length;
+    const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+    const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
+    this.#prompt = { tools: this.tools.length, text: [heading, ...lines, ...rest].join("\n") };
+    return this.#prompt.text;
+  }
+}
+
+/** Reads the number of searches before the one that found a tool; earlier versions stored a word. */
+const searchesBefore = (stored: unknown): number => Number(stored) || 0;
+
+/**
+ * Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache, until
+ * it has as many as providers take: then those that were found first leave it.
+ */
 export function toolsOnDemandMiddleware(
   { names, tokens = 0 }: ToolsOnDemand,
   tools: readonly AgentTool[],
 ): Middleware[] {
   const chosen = new Set(names);
-  const given = tools.filter(({ name }) => chosen.has(name));
-  if (given.length === 0) return [];
-  const isSmall = ESTIMATE.ofTools(given.map(({ offered }) => offered)) <= tokens;
-  const hidden: Array<Parameters<typeof toolLine>[0]> = [];
-  const isHidden = new Set<string>();
-  const finder = specTool(findToolsTool(hidden));
-  /** Names of all tools of earlier requests; absent before the first. */
-  let known: Set<string> | undefined;
-  // If the list becomes too long later, only the new tools are hidden.
-  const hide = (all: ModelRequest["tools"]): void => {
-    const isMany = all.length - hidden.length > MOST_TOOLS;
-    for (const { name, description = "", schema } of all) {
-      if (known ? !isMany || known.has(name) : (isSmall && !isMany) || !chosen.has(name)) continue;
-      const { properties, shape } = recordOf(schema);
-      hidden.push({ name, description, parameters: Object.keys(recordOf(properties ?? shape)) });
-      isHidden.add(name);
-    }
-    known = new Set([...(known ?? []), ...all.map(({ name }) => name)]);
-  };
+  if (!tools.some(({ name }) => chosen.has(name))) return [];
+  const hidden = new HiddenTools();
+  const finder = specTool(findToolsTool(hidden.tools));
   return [
     {
       name: "ToolsOnDemandMiddleware",
       channels: { [LOADED_TOOLS]: { kind: "texts" } },
       tools: [finder],
+      selectTools: (offered, state) => {
+        hidden.hide(offered, chosen, tokens);
+        return hidden.listed(offered, state);
+      },
       wrapModelCall: (request, next) => {
-        hide(request.tools);
-        if (hidden.length === 0)
-          return next({ ...request, tools: request.tools.filter(({ name }) => name !== finder.name) });
-        const loaded = Object.keys(recordOf(request.state[LOADED_TOOLS]));
-        const byName = new Map(request.tools.map((tool) => [tool.name, tool]));
-        // Tools that were always in the list, then the others in the order in which they came.
-        const shown = [
-          ...request.tools.filter(({ name }) => !isHidden.has(name)),
-          ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
-        ];
-        // Characters for the lines about tools in the prompt.
-        let left = 8000;
-        const lines = hidden.map(toolLine).filter((line) => (left -= line.length + 1) >= 0);
-        const more = hidden.length - lines.length;
-        const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
-        const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
-        const prompt = [heading, ...lines, ...rest].join("\n");
-        return next(appendSystemPrompt({ ...request, tools: shown }, prompt));
+        hidden.hide(request.tools, chosen, tokens);
+        for (const { name } of request.tools) hidden.known.add(name);
+        const offered = hidden.listed(request.tools, request.state);
+        if (hidden.tools.length > 0)
+          return next(appendSystemPrompt({ ...request, tools: offered }, hidden.prompt));
+        return next({ ...request, tools: offered.filter(({ name }) => name !== finder.name) });
       },
       wrapCall: async (request, next) => {
         const result = await next(request);
         if (request.isInner) return result;
         const { name } = request.toolCall;
-        const listed = recordOf(result.artifact)["tools"];
-        const own = name === finder.name && Array.isArray(listed) ? listed.map(String) : [];
-        const known = recordOf(request.state[LOADED_TOOLS]);
-        const added = (isHidden.has(name) ? [name] : own).filter((one) => !(one in known));
+        const found = recordOf(result.artifact)["tools"];
+        const loaded = recordOf(request.state[LOADED_TOOLS]);
+        const own = hidden.names.has(name) && !(name in loaded) ? [name] : [];
+        const added = name === finder.name && Array.isArray(found) ? found.map(String) : own;
         if (added.length === 0) return result;
-        const loaded = Object.fromEntries(added.map((one) => [one, "shown"]));
-        return { ...result, update: { ...result.update, [LOADED_TOOLS]: loaded } };
+        const age = String(Math.max(0, ...Object.values(loaded).map(searchesBefore)) + 1);
+        const update = Object.fromEntries(added.map((one) => [one, age]));
+        return { ...result, update: { ...result.update, [LOADED_TOOLS]: update } };
       },
     },
   ];

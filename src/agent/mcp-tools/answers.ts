@@ -120,21 +120,9 @@ export function readTool(entry: unknown): Tool | LeftOutTool {
   };
 }
 
-/** True if a JSON value has more than so many characters, its own punctuation left aside. */
-export function isLonger(value: unknown, limit: number): boolean {
-  const waiting = [value];
-  let left = limit;
-  while (waiting.length > 0 && left >= 0) {
-    const one = waiting.pop();
-    left -= typeof one === "string" ? one.length + 1 : 1;
-    if (typeof one !== "object" || one === null) continue;
-    for (const [key, inside] of Object.entries(one)) {
-      left -= key.length;
-      waiting.push(inside);
-    }
-  }
-  return left < 0;
-}
+/** True if a value has more than so many characters as JSON. */
+export const isLonger = (value: unknown, limit: number): boolean =>
+  (JSON.stringify(value)?.length ?? 0) > limit;
 
 /** A task as its server names it: kept with the call, so that another process continues to wait. */
 export interface TheirTask {

@@ -1,6 +1,6 @@
 /** One connection to another MCP server: opened, kept and opened again, with bounds on the tools that it lists. */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as wait } from "node:timers/promises";
 import type { Client, ElicitResult, RequestOptions, Result, Tool } from "@modelcontextprotocol/client";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import { defined } from "../../core/unknown.ts";
@@ -9,8 +9,8 @@ import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf, orElse } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/choose.ts";
-import type { LeftOutTool, ReadResult, TheirTask } from "./answers.ts";
-import { acceptAnyAnswer, rawAnswer, readResult, readTool, readTask } from "./answers.ts";
+import type { ReadResult, TheirTask } from "./answers.ts";
+import { acceptAnyAnswer, rawAnswer, readResult, readTask } from "./answers.ts";
 import { McpUnavailableError, findHttpStatus, describeServerFailure, retryPause } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { callTimer } from "./call-time.ts";
@@ -19,6 +19,7 @@ import { Redactor } from "./redactor.ts";
 import type { Continuation, InputRequired } from "./elicitation.ts";
 import { elicitResult, parseElicitation, refusedUntilOpened } from "./elicitation.ts";
 import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
+import { ToolList } from "./tool-list.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
 /** Ends a process, unless it has ended already. */
@@ -78,6 +79,8 @@ interface Attempt {
 
 /** One MCP server: connected on first use, and again after its connection was lost. */
 export class McpConnection {
+  /** Time for which a list that ended late counts as the newest. */
+  static readonly #lateListMs = 5 * 60_000;
   readonly name: string;
   readonly config: McpServerConfig;
   readonly #options: ConnectionOptions;
@@ -91,8 +94,10 @@ export class McpConnection {
   #hasNoise = false;
   /** Reports changed tools. */
   #listening: Client | undefined;
-  /** Number of notifications that the tools changed. */
+  /** Number of notifications that the tools changed, and of lists that ended after an agent had ceased to wait. */
   toolChanges = 0;
+  /** The list that is being read, with the changes before it. A late one is the newest `until` a time or a change. */
+  #reading: { list: Promise<ToolList>; changes: number; until: number; ended?: Promise<false> } | undefined;
   /** Instructions of the server; empty before it was reached. */
   instructions = "";
   readonly #pause: ReturnType<typeof retryPause>;
@@ -118,13 +123,14 @@ export class McpConnection {
   }
 
   /**
-   * The tools that the server lists now, and those that cannot be offered. An error after the first page, and a list
-   * without end, cost the rest of the list only.
+   * The tools that the server lists now, and those that cannot be offered. An error after the first page costs the rest
+   * of the list only. An agent does not wait long for a list: its rest is reported like a change of the tools.
    *
    * @throws McpUnavailableError
    */
-  async listTools(): Promise<{ tools: Tool[]; leftOut: LeftOutTool[] }> {
+  async listTools(): Promise<Pick<ToolList, "tools" | "leftOut">> {
     const timeout = this.#patienceMs();
+    const patience = wait(timeout, true, { ref: false });
     // A server of 2026-07-28 reports changed tools to those who listen. They may have changed when it stops.
     await this.#guarded(async (client) => {
       const { tools } = client.getServerCapabilities() ?? {};
@@ -137,32 +143,39 @@ export class McpConnection {
       const listen = client.listen({ toolsListChanged: true });
       listen.then(({ closed }) => closed.then(ended)).catch(() => undefined);
     }, true);
-    const read: Array<Tool | LeftOutTool> = [];
-    const cursors = new Set<string>();
-    const end = monotonicClock() + timeout;
-    let cursor: string | undefined;
-    do {
-      try {
-        const page = await this.ask("tools/list", cursor === undefined ? {} : { cursor }, { timeout });
-        read.push(...[page["tools"] ?? []].flat().map(readTool));
-        const next = page["nextCursor"];
-        cursor = typeof next === "string" && next !== "" && !cursors.has(next) ? next : undefined;
-      } catch (error) {
+    if (this.#reading?.changes !== this.toolChanges || monotonicClock() > this.#reading.until) {
+      const first = this.ask("tools/list", {}, { timeout }).catch((error: unknown) => {
         if (codeOf(error) === "REQUEST_TIMEOUT") this.#isSlow = true;
         // A server without tools may not know the question.
-        if (Reflect.get(Object(error), "code") === -32_601) return { tools: [], leftOut: [] };
-        if (cursors.size === 0) throw error;
-        read.push({ tool: "(further tools)", reason: this.reason(error) });
-        cursor = undefined;
-      }
-      if (cursor !== undefined) cursors.add(cursor);
-    } while (cursor !== undefined && cursors.size < 64 && monotonicClock() < end);
-    this.#isSlow = false;
-    if (cursor !== undefined) read.push({ tool: "(further tools)", reason: "its list did not end" });
-    return {
-      tools: read.flatMap((one) => ("name" in one ? [one] : [])),
-      leftOut: read.flatMap((one) => ("name" in one ? [] : [one])),
-    };
+        if (Reflect.get(Object(error), "code") === -32_601) return {};
+        throw error;
+      });
+      const ask = (params: object, signal: AbortSignal) => this.ask("tools/list", { ...params }, { signal });
+      const list = first.then((page) => new ToolList(page, ask, (error) => this.reason(error)));
+      this.#reading = { list, changes: this.toolChanges, until: Infinity };
+    }
+    const reading = this.#reading;
+    const isCurrent = (): boolean => this.#reading === reading;
+    try {
+      const list = await reading.list;
+      const isLate = await Promise.race([list.end, patience]);
+      this.#isSlow = isLate;
+      if (!isLate && reading.until === Infinity && isCurrent()) this.#reading = undefined;
+      if (!isLate) return list;
+      // Nobody asks for the rest if the tools have changed since.
+      if (!isCurrent()) list.stop();
+      reading.ended ??= list.end.then((isOpen) => {
+        if (!isCurrent()) return isOpen;
+        reading.changes = this.toolChanges += 1;
+        reading.until = monotonicClock() + McpConnection.#lateListMs;
+        return isOpen;
+      });
+      const rest = ToolList.further("its list has not ended yet; the rest is offered when it has");
+      return { tools: [...list.tools], leftOut: [...list.leftOut, rest] };
+    } catch (error) {
+      if (isCurrent()) this.#reading = undefined;
+      throw error;
+    }
   }
 
   async has(capability: "resources" | "prompts"): Promise<boolean> {

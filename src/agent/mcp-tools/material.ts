@@ -7,6 +7,7 @@ import type { AgentTool } from "../contracts/middleware.ts";
 import { readResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { modelResult, serverTool } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Resources, or prompts: their tool, and the requests behind it. */
 interface MaterialKind {
@@ -33,13 +34,10 @@ const described = (name: string, { title, description }: Record<string, unknown>
   return words.length === 0 ? `- ${name}` : `- ${name}: ${words.join(". ")}`;
 };
 
-const CURSOR = { type: "string", description: "Continues a list, as an earlier answer says." };
-
 const RESOURCES: MaterialKind = {
   tool: "read_resource",
   capability: "resources",
-  description: "Read a resource of the server by its URI. Without a URI, list what there is.",
-  properties: { uri: { type: "string", description: "URI of the resource." }, cursor: CURSOR },
+  ...texts.resources,
   lists: [
     {
       method: "resources/list",
@@ -61,16 +59,7 @@ const RESOURCES: MaterialKind = {
 const PROMPTS: MaterialKind = {
   tool: "get_prompt",
   capability: "prompts",
-  description: "Get a prompt of the server by its name. Without a name, list what there is.",
-  properties: {
-    name: { type: "string", description: "Name of the prompt." },
-    arguments: {
-      type: "object",
-      description: "Its arguments: texts by name.",
-      additionalProperties: { type: "string" },
-    },
-    cursor: CURSOR,
-  },
+  ...texts.prompts,
   lists: [
     {
       method: "prompts/list",

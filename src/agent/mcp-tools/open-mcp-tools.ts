@@ -1,13 +1,15 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import type { Tool } from "@modelcontextprotocol/client";
 import type { AgentTool } from "../contracts/middleware.ts";
 import { systemClock } from "../../core/clock.ts";
+import { shownName } from "../../core/text.ts";
+import type { Logger } from "../../core/logger.ts";
 import type { LeftOutTool } from "./answers.ts";
 import { type ConnectionOptions, McpConnection } from "./connection.ts";
 import { findHttpStatus } from "./failure-reasons.ts";
 import { schemaChecks } from "./schema-checks.ts";
 import { type McpServerConfig, offeredName } from "./server-config.ts";
-
-/** Tools of one server beyond which the rest is left out. The model finds them on demand when they are many. */
-const MAX_TOOLS = 1000;
 
 export interface McpToolSet {
   tools: readonly AgentTool[];
@@ -40,8 +42,9 @@ export function openMcpTools(servers: Readonly<Record<string, McpServerConfig>>,
   const killAll = (): void => connections.forEach((connection) => connection.kill());
   if (connections.length > 0) process.once("exit", killAll);
   const last = new Map<McpConnection, { at: number; set: McpToolSet }>();
+  const made = new Map<McpConnection, ReadonlyMap<string, Offered>>();
   const asked = async (connection: McpConnection): Promise<McpToolSet> => {
-    const set = await listServerTools(connection, options);
+    const set = await listServerTools(connection, made, options.log);
     last.set(connection, { at: systemClock(), set });
     return set;
   };
@@ -79,7 +82,19 @@ export function openMcpTools(servers: Readonly<Record<string, McpServerConfig>>,
   };
 }
 
-async function listServerTools(connection: McpConnection, { log }: ConnectionOptions): Promise<McpToolSet> {
+/** A tool under its own name, with its entry in the list. */
+interface Offered {
+  own: string;
+  listed?: Tool;
+  tool: AgentTool;
+}
+
+/** `made`: the tools of earlier lists by their offered names. Runs share one while its entry in the list is the same. */
+async function listServerTools(
+  connection: McpConnection,
+  made: Map<McpConnection, ReadonlyMap<string, Offered>>,
+  log: Logger,
+): Promise<McpToolSet> {
   const { name: server, config } = connection;
   let list: Awaited<ReturnType<McpConnection["listTools"]>>;
   try {
@@ -91,49 +106,50 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
     const problem = { server, reason, ...(needsLogin ? { needsLogin } : {}) };
     return { tools: [], gated: [], problems: [problem], leftOut: [], notes: [], instructions: [] };
   }
-  const { tools: listed } = list;
   const { approve, tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
-  const isWanted = (name: string): boolean =>
-    (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
-  // The first tool of each name counts.
-  const byName = new Map(listed.toReversed().map((tool) => [tool.name, tool]));
-  const chosen = [...byName.values()].toReversed().filter(({ name }) => isWanted(name));
-  const kept = chosen.slice(0, MAX_TOOLS);
-  const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
-  const more = chosen.length - kept.length;
-  const reason = `a server may offer ${MAX_TOOLS}; select some with the setting tools`;
-  if (more > 0) left.push({ tool: `(${more} more)`, reason });
-  const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
-  const absent = named.filter((name) => !byName.has(name));
+  const [only, not, unasked] = [wanted && new Set(wanted), new Set(disabledTools), new Set(alwaysAllow)];
+  const isWanted = (name: string): boolean => (only?.has(name) ?? true) && !not.has(name);
+  const listed = new Set(list.tools.map(({ name }) => name));
+  const left = list.leftOut.filter(({ tool }) => !not.has(tool));
+  const absent = [...(wanted ?? []), ...not, ...unasked].filter((name) => !listed.has(name));
   if (absent.length > 0) log.warn("mcp_tools_unknown", { server, tools: absent });
-  if (left.length > 0)
-    log.warn("mcp_tools_left_out", { server, count: left.length, tools: left.slice(0, 10) });
   const checkOf = await schemaChecks();
   // Loaded once a server has answered, because it loads LangChain.
   const { mcpAgentTool } = await import("./tool.ts");
   const { materialTools } = await import("./material.ts");
   const nameOf = (own: string): string => offeredName(server, own);
-  const offered = [
-    ...kept.map((tool) => {
-      const problem = checkOf(tool.inputSchema);
+  const offered = new Map<string, Offered>();
+  for (const [at, tool] of list.tools.filter(({ name }) => isWanted(name)).entries()) {
+    // Thousands of tools take long.
+    if (at % 200 === 199) await nextTurn();
+    const name = nameOf(tool.name);
+    const known = made.get(connection)?.get(name);
+    if (offered.has(name))
+      left.push({ tool: shownName(tool.name), reason: "its name is too much like that of another tool" });
+    else if (known && isDeepStrictEqual(known.listed, tool)) offered.set(name, known);
+    else {
       const resultProblem = tool.outputSchema && checkOf(tool.outputSchema);
-      const name = nameOf(tool.name);
-      return { own: tool.name, tool: mcpAgentTool({ name, connection, tool, problem, resultProblem }) };
-    }),
-    ...(await materialTools(connection, new Set(byName.keys()), nameOf)).filter(({ own }) => isWanted(own)),
-  ];
+      const options = { name, connection, tool, problem: checkOf(tool.inputSchema), resultProblem };
+      offered.set(name, { own: tool.name, listed: tool, tool: mcpAgentTool(options) });
+    }
+  }
+  made.set(connection, new Map(offered));
+  const materials = await materialTools(connection, listed, nameOf);
+  for (const one of materials) if (isWanted(one.own)) offered.set(one.tool.name, one);
+  if (left.length > 0)
+    log.warn("mcp_tools_left_out", { server, count: left.length, tools: left.slice(0, 10) });
   // By default, a person approves all calls but those of tools declared read-only.
-  const gated = offered.filter(({ own, tool }) => {
-    const isChange = approve === "all" || tool.kind !== "read";
-    return approve !== "none" && isChange && !alwaysAllow.includes(own);
-  });
+  const all = [...offered.values()];
+  const gated = all.filter(
+    ({ own, tool }) => approve !== "none" && (approve === "all" || tool.kind !== "read") && !unasked.has(own),
+  );
   const { note, instructions: text } = connection;
   return {
-    tools: offered.map(({ tool }) => tool),
+    tools: all.map(({ tool }) => tool),
     gated: gated.map(({ tool }) => tool.name),
     problems: [],
     leftOut: left.map((one) => ({ ...one, server })),
     notes: note === undefined ? [] : [{ server, text: note }],
-    instructions: text === "" || offered.length === 0 ? [] : [{ server, text }],
+    instructions: text === "" || all.length === 0 ? [] : [{ server, text }],
   };
 }

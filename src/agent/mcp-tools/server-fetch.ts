@@ -7,11 +7,13 @@ import { REFUSALS } from "./failure-reasons.ts";
 import type { ServerLogin } from "./login.ts";
 import { isSessionLost, parseMessages, strictEvent } from "./messages.ts";
 
-/** Makes a `fetch` whose answers pass these checks before they are parsed. */
-export function serverFetch(checks: LineChecks): FetchLike {
+/** Makes a `fetch` whose answers pass the checks for a method before they are parsed. */
+export function serverFetch(checksBy: (method?: string) => LineChecks): FetchLike {
   return async (url, init = {}) => {
     const response = await patientFetch(new URL(url), init);
-    return init.method === "POST" ? strictAnswer(response, init, checks) : boundedAnswer(response, checks);
+    return init.method === "POST"
+      ? strictAnswer(response, init, checksBy)
+      : boundedAnswer(response, checksBy());
   };
 }
 
@@ -70,13 +72,17 @@ async function patientFetch(
   return new Response(stream, head);
 }
 
-async function strictAnswer(response: Response, sent: RequestInit, checks: LineChecks): Promise<Response> {
+async function strictAnswer(
+  response: Response,
+  sent: RequestInit,
+  checksBy: (method?: string) => LineChecks,
+): Promise<Response> {
   const message: unknown = typeof sent.body === "string" ? JSON.parse(sent.body) : undefined;
   const { id: ownId, method } = Object(message) as { id?: RequestId; method?: string }; // the package wrote it
   // An answer has no method, and a notification no id.
   const id = method === undefined ? undefined : ownId;
   const { ok, status, statusText, headers } = response;
-  const bounded = boundedAnswer(response, checks, id);
+  const bounded = boundedAnswer(response, checksBy(method), id);
   if (ok && isEvents(response)) return bounded;
   const text = await bounded.text();
   // Nobody waits for the answer to a notification, and nobody should wait for one to a probe.

@@ -29,8 +29,9 @@ export function changedTools(mcp: Pick<McpTools, "changes" | "forAgent">) {
         seen = count;
         if (last?.count !== count) last = { count, set: mcp.forAgent() };
         const { tools, gated } = await last.set;
+        const isGated = new Set(gated);
         const added = choose(tools).filter((tool) => agents.filter((add) => add(tool)).length > 0);
-        for (const { name } of added) if (gated.includes(name)) asked.add(name);
+        for (const { name } of added) if (isGated.has(name)) asked.add(name);
         return next({ ...request, tools: [...request.tools, ...added.map(({ offered }) => offered)] });
       },
       gate: async ({ toolCall }) =>

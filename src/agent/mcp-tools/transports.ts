@@ -69,7 +69,7 @@ export async function createTransport(
   const url = parsedUrl(server.url);
   if (url === undefined) throw new McpUnavailableError("its url is not a valid address");
   const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
-  const plain = serverFetch(CHECKS);
+  const plain = serverFetch(checksBy);
   const fetch = options.login === undefined ? plain : withLogin(plain, options.login, url);
   const settings = { requestInit: { headers: { ...server.headers } }, fetch };
   const transport =
@@ -83,7 +83,7 @@ export async function createTransport(
 export function askForChallenge({ url, headers }: RemoteMcpServer): Promise<Response> {
   const clientInfo = { name: "deepagent-mcp", version: "1" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
-  return serverFetch(CHECKS)(url, {
+  return serverFetch(checksBy)(url, {
     method: "POST",
     headers: {
       ...headers,
@@ -161,17 +161,20 @@ async function processTransport(
   return { transport, pid: () => transport.pid, end, noise: () => lastWordsOf(noise) };
 }
 
-/** Largest message of a server: as much as media of 5 MB take, and values that are parsed in 25 ms. */
-const MAX_BYTES = 8 * 1024 * 1024;
-const MAX_SHAPE = { depth: 200, values: 50_000 };
-const TOO_LARGE = `its answer was not read: it has more than ${MAX_BYTES} bytes, ${MAX_SHAPE.values} elements and members, or ${MAX_SHAPE.depth} levels; ask it for less at a time`;
+function checksFor(most: { bytes: number; depth: number; values: number }): LineChecks {
+  const tooLong = `its answer was not read: it has more than ${most.bytes} bytes, ${most.values} elements and members, or ${most.depth} levels; ask it for less at a time`;
+  const problemOf = (message: Uint8Array): string | undefined =>
+    message.length > most.bytes || bytesShapeProblem(message, most) !== undefined ? tooLong : undefined;
+  return { maxBytes: most.bytes, tooLong, problemOf, refuse: () => undefined };
+}
 
-const CHECKS: LineChecks = {
-  maxBytes: MAX_BYTES,
-  tooLong: TOO_LARGE,
-  problemOf: (message) => bytesShapeProblem(message, MAX_SHAPE) && TOO_LARGE,
-  refuse: () => undefined,
-};
+const [ANSWERS, LISTS] = [
+  // The bytes are those of media of 5 MB, and the values are parsed in 25 ms.
+  checksFor({ bytes: 8 * 1024 * 1024, depth: 200, values: 50_000 }),
+  // Most servers send all their tools in one page, and runs seldom ask for it.
+  checksFor({ bytes: 32 * 1024 * 1024, depth: 200, values: 500_000 }),
+];
+const checksBy = (method?: string): LineChecks => (method === "tools/list" ? LISTS : ANSWERS);
 
 /**
  * Reads a server's messages in the place of the package, which decodes and parses everything that has arrived in one
@@ -184,12 +187,22 @@ async function readMessages(
 ): Promise<void> {
   if (!child?.stdout) return;
   child.stdout.removeAllListeners("data");
+  const lists = new Set<unknown>();
+  const send = transport.send.bind(transport);
+  transport.send = async (message) => {
+    if ("method" in message && message.method === "tools/list" && "id" in message) lists.add(message.id);
+    return send(message);
+  };
+  const problemOf = (line: Uint8Array) => (lists.size > 0 ? LISTS : ANSWERS).problemOf(line);
   try {
-    for await (const bytes of checkedLines(withLineFeeds(child.stdout), CHECKS)) {
+    for await (const bytes of checkedLines(withLineFeeds(child.stdout), { ...LISTS, problemOf })) {
       const line = bytes.toString("utf8");
       const messages = parseMessages(line);
-      if (messages) for (const message of messages) transport.onmessage?.(message);
-      else if (/\S/.test(line)) noise(line);
+      for (const message of messages ?? []) {
+        if (!("method" in message)) lists.delete(message.id);
+        transport.onmessage?.(message);
+      }
+      if (!messages && /\S/.test(line)) noise(line);
     }
   } catch (error) {
     transport.onerror?.(error instanceof Error ? error : new Error(String(error)));

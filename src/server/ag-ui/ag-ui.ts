@@ -3,22 +3,22 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { Interrupt, RunAgentInput } from "@ag-ui/core";
+import type { RunAgentInput } from "@ag-ui/core";
 import { RunAgentInputSchema } from "@ag-ui/core/schemas";
 import { z } from "zod";
 import { GOAL_NOT_USED } from "../views/goal-report.ts";
-import { isoTime, monotonicClock } from "../../core/clock.ts";
+import { monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { recordOf, defined } from "../../core/unknown.ts";
 import type { Principal, RunView, RunRequest } from "../../runs/run.ts";
-import { MAX_TASK, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";
+import { MAX_TASK, isFinal, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { holderFor, principalOf } from "../auth/auth.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import { takeAnswer } from "../delivery/answers.ts";
-import { requestForm } from "../views/request-form.ts";
 import { type Sent, Spoken, withAnswer } from "../views/spoken.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
+import { ProgramRequests } from "./requests.ts";
 
 const MAX_ID = 200;
 /** Calls of one reply ask at about the same time. */
@@ -32,9 +32,10 @@ export type AgUiEndpoint = (
 
 interface Request {
   input: RunAgentInput;
+  requests: ProgramRequests;
   runs: PrincipalRuns;
   principal: Principal;
-  deps: Pick<ServerDeps, "logger">;
+  deps: Pick<ServerDeps, "runs" | "logger" | "openCommand" | "stateKey">;
   signal: AbortSignal;
   seen: Map<string, Seen>;
 }
@@ -49,7 +50,7 @@ type Send = (event: SentEvent) => Promise<void>;
 /** Open runs whose sent events are remembered; an answer for another run continues with the next event. */
 const MAX_SEEN = 1000;
 
-export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEndpoint {
+export function agUiEndpoint(deps: Request["deps"]): AgUiEndpoint {
   const seen = new Map<string, Seen>();
   return async (body, auth, response) => {
     const read = RunAgentInputSchema.safeParse(readPart(body));
@@ -76,8 +77,9 @@ export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEnd
     try {
       const principal = principalOf(auth);
       const runs = (await deps.runs()).as(holderFor(principal, auth));
-      const request = { input, runs, principal, deps, signal: gone.signal, seen };
-      await send(await follow(request, await begin(request, send), send));
+      const requests = new ProgramRequests(input, body, principal, await deps.stateKey());
+      const request = { input, requests, runs, principal, deps, signal: gone.signal, seen };
+      for (const event of await follow(request, await begin(request, send), send)) await send(event);
     } catch (error) {
       deps.logger.info("ag_ui.failed", { error });
       const known = error instanceof DeepAgentError;
@@ -109,7 +111,7 @@ interface Begun extends Seen {
 
 /** Answers the run's open requests, starts a run, or messages the one at work. */
 async function begin(request: Request, send: Send): Promise<Begun> {
-  const { input, runs, principal, seen } = request;
+  const { input, requests, runs, principal, deps, seen } = request;
   if (input.threadId.length > MAX_ID || input.runId.length > MAX_ID)
     throw invalid(`threadId and runId have at most ${MAX_ID} characters.`);
   // An id of a program stands for another thread with each principal.
@@ -120,14 +122,26 @@ async function begin(request: Request, send: Send): Promise<Begun> {
   // Looking at a run that is named needs no more than starting it.
   const [newest] = await runs.read.summaries({ threadId: thread }, { limit: 1 });
   const existing = newest && (await runs.read.view(newest.id));
-  if (input.resume !== undefined && input.resume.length > 0) {
-    if (existing === undefined || isFinal(existing.run.status))
+  if (requests.answers !== undefined) {
+    const place = existing && seen.get(existing.run.id);
+    // Somebody else may have answered, and the run may have ended since.
+    if (existing === undefined || (isFinal(existing.run.status) && !place))
       throw new DeepAgentError(
         "not_found",
         "Nothing in this thread waits for an answer. Send a new message.",
       );
-    const { after = existing.run.lastSeq, sent } = seen.get(existing.run.id) ?? {};
-    for (const waiting of waitingIn(existing)) await answer(request, waiting);
+    const { after = existing.run.lastSeq, sent } = place ?? {};
+    for (const waiting of waitingIn(existing)) {
+      const given = requests.contentFor(waiting);
+      if (given === undefined) continue;
+      const taken = await takeAnswer(
+        { runs, runId: waiting.runId, logger: deps.logger },
+        waiting,
+        { action: "accept", ...given },
+        { elapsed: Infinity, client: { urls: false }, by: "ag-ui" },
+      );
+      if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
+    }
     return { runId: existing.run.id, after, sent };
   }
   const task = readTask(input);
@@ -171,21 +185,9 @@ const invalid = (problem: string): DeepAgentError => new DeepAgentError("invalid
 
 const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
 
-async function answer({ input, runs, deps }: Request, waiting: RunRequest): Promise<void> {
-  const entry = input.resume?.find(({ interruptId }) => interruptId === waiting.id);
-  if (entry === undefined || entry.status === "cancelled") return;
-  const taken = await takeAnswer(
-    { runs, runId: waiting.runId, logger: deps.logger },
-    waiting,
-    { action: "accept", content: entry.payload },
-    { elapsed: Infinity, client: { urls: false }, by: "ag-ui" },
-  );
-  if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
-}
-
-/** Sends events until the run has ended or waits for a person; returns the last event. */
-async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
-  const { input, runs, signal } = request;
+/** Sends events until the run has ended or waits for a person; returns the last ones. */
+async function follow(request: Request, begun: Begun, send: Send): Promise<readonly SentEvent[]> {
+  const { input, requests, runs, signal, deps } = request;
   const spoken = new Spoken(begun.sent);
   // Clients declare a version since 1.0; those of 0.0.59, the first with these events, ask for them.
   const takesSubagents =
@@ -201,7 +203,7 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
     if (asked.length > 0 && patience.isOver(view, asked)) {
       for (const one of events.end()) await send(one);
       request.seen.set(begun.runId, { after, sent: spoken.sent });
-      return { ...finished, outcome: { type: "interrupt", interrupts: asked.map(toInterrupt) } };
+      return requests.ask(asked, deps.openCommand(view.run), finished);
     }
     const look = asked.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(GATHER_MS)]);
     let isAsked = false;
@@ -217,7 +219,7 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
       isAsked = event.kind === "approval_requested" || event.kind === "question_asked";
       if (isAsked) break;
     }
-    if (signal.aborted) return finished;
+    if (signal.aborted) return [finished];
     const last = await runs.read.view(begun.runId);
     if (last !== undefined && isFinal(last.run.status) && after >= last.run.lastSeq) {
       for (const one of events.end()) await send(one);
@@ -226,7 +228,7 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
       if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
       const { id: runId, status, stopReason } = run;
       const outcome = { type: status === "cancelled" ? ("cancelled" as const) : ("success" as const) };
-      return { ...finished, result: { runId, status, ...defined({ stopReason }) }, outcome };
+      return [{ ...finished, result: { runId, status, ...defined({ stopReason }) }, outcome }];
     }
     if (!isAsked && !look.aborted)
       throw new DeepAgentError("shutting_down", "The server is shutting down. Send the same request again.");
@@ -248,18 +250,4 @@ class Patience {
     this.#since ??= monotonicClock();
     return monotonicClock() - this.#since >= GATHER_MS;
   }
-}
-
-/** Converts a request to an interrupt, with the form of every other surface: the answer is for the message shown. */
-function toInterrupt(waiting: RunRequest): Interrupt {
-  const place = { runId: waiting.runId, position: 1, total: 1 };
-  const form = requestForm(waiting, place, { urls: false, lists: true });
-  return {
-    id: waiting.id,
-    reason: isQuestion(waiting) ? "question" : "approval",
-    message: form.message,
-    ...(form.mode === "url" ? {} : { responseSchema: form.requestedSchema }),
-    ...(waiting.expiresAt === undefined ? {} : { expiresAt: isoTime(waiting.expiresAt) }),
-    ...(isQuestion(waiting) ? {} : { metadata: { tool: waiting.tool } }),
-  };
 }

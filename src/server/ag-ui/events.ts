@@ -46,16 +46,20 @@ export class RunEvents {
     return this.#said(this.#spoken.pause());
   }
 
-  #said(parts: readonly Said[]): SentEvent[] {
+  /** `event`: that of a subagent's text. */
+  #said(parts: readonly Said[], event?: RunEvent): SentEvent[] {
+    const own = event ? by(event) : {};
     return parts.flatMap(({ id: messageId, text: delta, isLast }): SentEvent[] => {
       const isBegun = this.#messages.has(messageId);
       if (delta === "" && !isBegun) return [];
       if (isLast) this.#messages.delete(messageId);
       else this.#messages.add(messageId);
       return [
-        ...(isBegun ? [] : [{ type: "TEXT_MESSAGE_START" as const, messageId, role: "assistant" as const }]),
-        ...(delta === "" ? [] : [{ type: "TEXT_MESSAGE_CONTENT" as const, messageId, delta }]),
-        ...(isLast ? [{ type: "TEXT_MESSAGE_END" as const, messageId }] : []),
+        ...(isBegun
+          ? []
+          : [{ type: "TEXT_MESSAGE_START" as const, messageId, role: "assistant" as const, ...own }]),
+        ...(delta === "" ? [] : [{ type: "TEXT_MESSAGE_CONTENT" as const, messageId, delta, ...own }]),
+        ...(isLast ? [{ type: "TEXT_MESSAGE_END" as const, messageId, ...own }] : []),
       ];
     });
   }
@@ -63,7 +67,11 @@ export class RunEvents {
   #eventsOf(event: RunEvent): SentEvent[] {
     switch (event.kind) {
       case "model_called":
-        return event.agent.length > 0 && event.data.purpose === undefined ? said(event.data.text, event) : [];
+        if (event.agent.length === 0 || event.data.purpose !== undefined) return [];
+        return this.#said(
+          [{ id: `${event.runId}:${event.seq}`, text: event.data.text, isLast: true }],
+          event,
+        );
       case "todos":
         if (event.agent.length > 0) return [];
         return [{ type: "STATE_SNAPSHOT", snapshot: { runId: event.runId, todos: event.data.todos } }];
@@ -130,16 +138,6 @@ const subagentKey = ({ runId }: RunEvent, agent: AgentPath): string =>
 
 const by = (event: RunEvent): { subagentRunId?: string } =>
   event.agent.length === 0 ? {} : { subagentRunId: subagentKey(event, event.agent) };
-
-function said(text: string, event: RunEvent): SentEvent[] {
-  if (text === "") return [];
-  const messageId = `${event.runId}:${event.seq}`;
-  return [
-    { type: "TEXT_MESSAGE_START", messageId, role: "assistant", ...by(event) },
-    { type: "TEXT_MESSAGE_CONTENT", messageId, delta: text, ...by(event) },
-    { type: "TEXT_MESSAGE_END", messageId, ...by(event) },
-  ];
-}
 
 function ended(event: EventOf<"subagent_finished">): SentEvent[] {
   const subagentRunId = subagentKey(event, event.agent);

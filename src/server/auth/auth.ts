@@ -13,12 +13,7 @@ import { type Holder, LOCAL, type Principal, SCOPES, type Scope } from "../../ru
 import type { Holds, MadeWith } from "../../runs/shares.ts";
 import { memberOf, defined } from "../../core/unknown.ts";
 
-export type AuthFailure =
-  | "no_token"
-  | "invalid_token"
-  | "no_scope"
-  | "issuer_unavailable"
-  | "too_many_failures";
+type AuthFailure = "no_token" | "invalid_token" | "no_scope" | "issuer_unavailable" | "too_many_failures";
 
 type Accepted = { ok: true; auth: AuthInfo };
 /** `isFinal`: the token is no longer good; otherwise it may be. */

@@ -7,7 +7,7 @@ import { SCOPES } from "../../runs/run.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined, parsedUrl } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
-import { type AuthFailure, type Checked, type Tokens, madeWith, principalOf } from "../auth/auth.ts";
+import { type Checked, type Tokens, madeWith, principalOf } from "../auth/auth.ts";
 import { allows } from "../../runs/scopes.ts";
 import { renderLogIn } from "../views/room/log-in.ts";
 import { SHELL, renderNotice } from "../views/room/shell.ts";
@@ -15,6 +15,7 @@ import { type Reply, readForm } from "./responses.ts";
 import { LIFETIME_MS } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./link-sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
+import problems from "./sign-in-problems.json" with { type: "json" };
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
@@ -71,9 +72,9 @@ export class TokenSignIn implements SignIn {
     if (session === undefined) return { ok: false, status: 401, page: renderLogIn({ next }) };
     const { tokens } = this.#options;
     const checked = await tokens.recheck(request, `Bearer ${session.token}`);
-    const problem = pageProblem(checked, ENDED);
+    const problem = pageProblem(checked, problems.ended);
     if (!checked.ok || problem !== undefined || principalOf(checked.auth) !== session.sub) {
-      const { status, text } = problem ?? ENDED;
+      const { status, text } = problem ?? problems.ended;
       return { ok: false, status, page: renderLogIn({ next, problem: text }), proof };
     }
     const scopes = SCOPES.filter((scope) => allows(checked.auth, scope));
@@ -96,12 +97,12 @@ export class TokenSignIn implements SignIn {
     if (token === "") return refuse({ status: 422, text: "There was no token in the form." });
     // Unlike MCP requests, a guess is not looked at any more: whoever has a good token can wait for a minute.
     const wait = tokens.wait(request);
-    if (wait > 0) return refuse(PROBLEMS.too_many_failures, { "retry-after": String(wait) });
+    if (wait > 0) return refuse(problems.too_many_failures, { "retry-after": String(wait) });
     const checked = await tokens.check(request, `Bearer ${token}`);
-    const problem = pageProblem(checked, PROBLEMS.invalid_token);
+    const problem = pageProblem(checked, problems.invalid_token);
     if (!checked.ok || problem !== undefined) {
       logger.info("page.log_in_refused", { status: problem?.status });
-      return refuse(problem ?? PROBLEMS.invalid_token);
+      return refuse(problem ?? problems.invalid_token);
     }
     const principal = principalOf(checked.auth);
     const until = (checked.auth.expiresAt ?? Infinity) * 1000;
@@ -226,20 +227,6 @@ interface Problem {
   text: string;
 }
 
-const PROBLEMS: Readonly<Record<Exclude<AuthFailure, "no_token">, Problem>> = {
-  invalid_token: { status: 401, text: "This token is unknown, has expired or is not for this server." },
-  no_scope: { status: 403, text: "This token has no scope of this server. Use one that has the scope read." },
-  issuer_unavailable: { status: 503, text: "The token cannot be checked now. Try again in a moment." },
-  too_many_failures: {
-    status: 429,
-    text: "Too many tokens from your address were refused. Try again in a minute.",
-  },
-};
-const ENDED: Problem = {
-  status: 401,
-  text: "You were logged out: your token has expired, or was taken back or changed.",
-};
-
 /** Returns why a token opens no page. `refused`: the problem to report for an invalid one. */
 function pageProblem(checked: Checked, refused: Problem): Problem | undefined {
   if (checked.ok)
@@ -247,5 +234,5 @@ function pageProblem(checked: Checked, refused: Problem): Problem | undefined {
       ? undefined
       : { status: 403, text: "This token may not look at runs. Use one that has the scope read." };
   const { reason } = checked;
-  return reason === "no_token" || reason === "invalid_token" ? refused : PROBLEMS[reason];
+  return reason === "no_token" || reason === "invalid_token" ? refused : problems[reason];
 }

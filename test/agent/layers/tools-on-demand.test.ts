@@ -69,7 +69,9 @@ it("tools come into the list when they are found, the last ones last, and stay t
   ]);
   expect(prompt).toContain("- git__list_issues: Lists issues.");
   expect(prompt).not.toContain("- plain");
-  expect(read[1]).toBe("In your list from now on:\n- git__create_issue: Creates an issue in a repository.");
+  expect(read[1]).toBe(
+    "In your list from now on:\n- git__create_issue: Creates an issue in a repository.\n\n1 more fit, the best first: git__list_issues. Get one by its name, or search with more words.",
+  );
   expect(made).toEqual(["git__create_issue a"]);
 });
 
@@ -145,17 +147,18 @@ it("a search puts exact names first, takes words in any form, and says what ther
     { name: "git__issue", description: "Shows one.", parameters: ["number"] },
     { name: "wiki__página", description: "Muestra una página.", parameters: [] },
   ];
-  const names = (query: string, limit = 5) => findTools(described, query, limit).map(({ name }) => name);
-  expect(names("git__issue")[0]).toBe("git__issue");
-  expect(names("issue")[0]).toBe("git__issue");
-  expect(names("GIT__CREATE_ISSUE, jira__searchIssues", 2)).toEqual([
+  const names = async (query: string, limit = 5) =>
+    (await findTools(described, query)).slice(0, limit).map(({ name }) => name);
+  expect((await names("git__issue"))[0]).toBe("git__issue");
+  expect((await names("issue"))[0]).toBe("git__issue");
+  expect(await names("GIT__CREATE_ISSUE, jira__searchIssues", 2)).toEqual([
     "jira__searchIssues",
     "git__create_issue",
   ]);
-  expect(names("search the issues")[0]).toBe("jira__searchIssues");
-  expect(names("página")).toEqual(["wiki__página"]);
-  expect(names("jql")).toEqual(["jira__searchIssues"]);
-  expect(names("the of to")).toEqual([]);
+  expect((await names("search the issues"))[0]).toBe("jira__searchIssues");
+  expect(await names("página")).toEqual(["wiki__página"]);
+  expect(await names("jql")).toEqual(["jira__searchIssues"]);
+  expect(await names("the of to")).toEqual([]);
   const { read } = await run([call("find_tools", { query: "zebra" })]);
   expect(read[0]).toBe("No tool fits. Try other words, or the name of a group: git, mail.");
 });
@@ -169,4 +172,52 @@ it("a prompt has room for so many names only", async () => {
   expect(bound[0]).toEqual(["find_tools"]);
   expect(prompt).toMatch(/\n\d{3} more are not listed here; find_tools finds them\./);
   expect(prompt.length).toBeLessThan(16_000);
+});
+
+it("a request never has more tools than providers take: the ones found first leave it, and come back when found", async () => {
+  const many = Array.from({ length: 200 }, (_, at) =>
+    tool(`s__group${Math.floor(at / 20)}x_${at}`, "Does it."),
+  );
+  const search = (group: number) => call("find_tools", { query: `group${group}x`, limit: 20 });
+  const { bound, read } = await run(
+    [0, 1, 2, 3, 4, 5, 6, 7].map(search).concat([call("s__group0x_3", { title: "a" }), search(0)]),
+    { tools: many, toolsOnDemand: { names: many.map(({ name }) => name) } },
+  );
+  const has = (names: readonly string[] | undefined, group: number): boolean | undefined =>
+    names?.some((name) => name.includes(`group${group}x`));
+  expect(Math.max(...bound.map(({ length }) => length))).toBeLessThanOrEqual(128);
+  expect([has(bound[8], 0), has(bound[8], 7)]).toEqual([false, true]);
+  expect(read[8]).toBe("did s__group0x_3");
+  expect([has(bound[10], 0), has(bound[10], 1), has(bound[10], 7)]).toEqual([true, false, true]);
+});
+
+it("each server has its share of the names in the prompt", async () => {
+  const big = Array.from({ length: 400 }, (_, at) => tool(`big__tool_${at}`, "d".repeat(100)));
+  const small = [tool("small__look", "Looks at one thing.")];
+  const { prompt } = await run([], {
+    tools: [...big, ...small],
+    toolsOnDemand: { names: [...big, ...small].map(({ name }) => name) },
+  });
+  expect(prompt).toContain("- small__look: Looks at one thing.");
+});
+
+it("tools that are not in a request do not count as part of it", async () => {
+  // All of them together would fill a window many times over.
+  const many = Array.from({ length: 300 }, (_, at) => ({
+    ...tool(`s__tool_${at}`),
+    schema: z.object({ text: z.string().describe("word ".repeat(1000)) }),
+  }));
+  let compacted = 0;
+  const { bound } = await run([call("ls", { path: "/" }), call("ls", { path: "/" })], {
+    tools: many,
+    toolsOnDemand: { names: many.map(({ name }) => name) },
+    summarization: {
+      trigger: { tokens: 30_000 },
+      countTokens: (text) => (compacted += 1) && text.length / 4,
+    },
+    limits: { tokens: 200_000 },
+  });
+  expect(bound).toHaveLength(3);
+  // Only the texts that were sent were counted.
+  expect(compacted).toBeLessThan(100);
 });

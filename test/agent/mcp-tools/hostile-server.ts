@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { filesIn } from "../../support/files-in.ts";
 
 /** What the server does beyond its tools. */
-export type Mischief = "endless-pages" | "noise" | "many-tools" | "plain";
+export type Mischief = "endless-pages" | "noise" | "plain";
 
 const SOURCE = `
 import { createInterface } from "node:readline";
@@ -42,7 +42,6 @@ function tools() {
     tool("twice", { description: "first" }),
     tool("twice", { description: "second" }),
     ...(lists === 1 ? [tool("first_time_only")] : [tool("later")]),
-    ...(mode === "many-tools" ? Array.from({ length: 5000 }, (_, index) => tool("t" + index)) : []),
   ];
 }
 async function answer({ method, params }) {

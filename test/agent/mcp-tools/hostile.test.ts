@@ -120,15 +120,16 @@ describe("a server that does as it likes", () => {
     expect(results.slice(1)).toEqual(["success: constructor {}", "success: __proto__ {}"]);
   });
 
-  it("with tools without end offers the first of them, and the rest is named", async () => {
-    const { mcp, log } = open("many-tools", "endless-pages");
+  it("with pages without end is left when they have nothing new, and that is named", async () => {
+    const { mcp, log } = open("endless-pages");
     const { tools, problems, leftOut } = await mcp.forAgent();
-    expect(tools.filter(({ name }) => name.startsWith("s0__"))).toHaveLength(1000);
-    expect(tools.map(({ name }) => name)).toContain("s1__constructor");
+    expect(tools.map(({ name }) => name)).toContain("s0__constructor");
     expect(problems).toEqual([]);
-    expect(leftOut.map(({ server, tool }) => `${server} ${tool}`)).toEqual(
-      expect.arrayContaining([expect.stringMatching(/^s0 \(\d+ more\)$/), "s1 (further tools)"]),
-    );
+    expect(leftOut).toContainEqual({
+      server: "s0",
+      tool: "(further tools)",
+      reason: "8 pages of its list in a row had no new tool",
+    });
     expect(log()).toContain('"mcp_tools_left_out"');
   });
 

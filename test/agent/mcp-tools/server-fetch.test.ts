@@ -22,12 +22,12 @@ async function served(answer: (request: IncomingMessage, response: ServerRespons
     command: (name) => `login ${name}`,
     clock: Date.now,
   });
-  const plain = serverFetch({
+  const plain = serverFetch(() => ({
     maxBytes: 1e6,
     tooLong: "too long",
     problemOf: () => undefined,
     refuse: () => undefined,
-  });
+  }));
   return { url, ask: withLogin(plain, login, new URL(url)) };
 }
 

@@ -46,10 +46,12 @@ const EMPTY = {
 function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
   const { name, place, askedAt, tools, notes, problem, needsLogin } = server;
   const own = notice?.server === name ? notice : undefined;
+  const most = 500;
   const toolList = html`<details class="server-tools">
     <summary class="small">Show tools</summary>
     <ul class="small">
-      ${tools.map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated && html` <span class="tag">approval</span>`}</li>`)}
+      ${tools.slice(0, most).map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated && html` <span class="tag">approval</span>`}</li>`)}
+      ${tools.length > most && html`<li>and ${tools.length - most} more</li>`}
     </ul>
   </details>`;
   const logInForm = html`<form method="post" action="${serversPath()}/login">
