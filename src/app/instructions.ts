@@ -1,11 +1,12 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { relative } from "node:path";
+import { join, relative } from "node:path";
 import type { InstructionOptions } from "../agent/layers/instruction-files.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../backends/policy.ts";
 import type { IgnoreFiles } from "../backends/ignore-files.ts";
-import { stripPrefix } from "../backends/paths.ts";
+import { isAtOrBelow, stripPrefix } from "../backends/paths.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { defined } from "../core/unknown.ts";
@@ -13,7 +14,7 @@ import { ConfigurationError, errorMessage } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";
 import type { Owner, PlacesConfig } from "./owned-places.ts";
-import { readIgnoreFiles, originalOf, findRepository, rulesOf } from "./owned-places.ts";
+import { readIgnoreFiles, originalOf, findRepository, rulesOf, workspaceOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 import texts from "./texts.json" with { type: "json" };
 import { fill } from "../core/text.ts";
@@ -54,8 +55,14 @@ export function instructionPlaces(
   const repositoryFiles = (folder: string) => new PolicyBackend(openFolder(folder), rulesOf(config) ?? {});
   const [root, place] = [findRepository(config), realPath(workspace)];
   const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
+  const shown = workspaceOf(config, owner) ?? workspace;
+  const placeAt = (at: string): string => {
+    if (at.startsWith("~")) return join(home, at.slice(1));
+    return isAtOrBelow(at, path) ? join(shown, stripPrefix(path, at)) : join(root ?? shown, at);
+  };
   return {
     folder: WORKSPACE_MOUNT,
+    exists: (at) => existsSync(placeAt(at)),
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),
     ...(owner.principal === LOCAL && folderProblem(home) === undefined
       ? { home: { files: openFolder(home), isShared: !homeFiles } }
