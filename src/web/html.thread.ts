@@ -7,7 +7,16 @@ import type { Converted, HtmlInput } from "./convert.ts";
 import { PageContent, type Scope } from "./html/content.ts";
 import { writeMarkdown } from "./html/markdown.ts";
 import type { Element, Node } from "./html/tree.ts";
-import { attribute, cutPage, descendants, hasWords, nodeText, parsePage, withoutTags } from "./html/tree.ts";
+import {
+  attribute,
+  cutPage,
+  descendants,
+  hasWords,
+  isElement,
+  nodeText,
+  parsePage,
+  withoutTags,
+} from "./html/tree.ts";
 
 function convert({ html, url, isPlain }: HtmlInput): Converted {
   // XHTML may close any element in its own tag, which HTML would leave open.
@@ -101,10 +110,24 @@ function findMain(page: Node, base: string, isWhole: boolean): Node | undefined 
   const [article, ...others] = all.filter(({ tagName }) => tagName === "article");
   const isOnly =
     article && descendants(article).filter((one) => others.includes(one)).length === others.length;
-  const found = main ?? (isOnly ? article : undefined);
+  const found = main ?? (isOnly ? withHeading(article, all) : undefined);
   if (!found) return undefined;
   const content = new PageContent(page, base, "body");
   return content.weigh(found) >= (main ? 0.2 : 0.6) * content.weigh(page) ? found : undefined;
+}
+
+/** The article, or the part around it that has the heading of the page. Undefined if only the body has both. */
+function withHeading(article: Element, all: readonly Element[]): Element | undefined {
+  const chrome = new Set(
+    all.filter(({ tagName }) => /^(header|nav|aside|footer)$/.test(tagName)).flatMap(descendants),
+  );
+  const headings = new Set(all.filter((one) => one.tagName === "h1" && !chrome.has(one)));
+  const hasHeading = (part: Element): boolean =>
+    descendants(part).some((one) => one.tagName === "h1" && (part === article || headings.has(one)));
+  let part: Node | null = article;
+  while (part && isElement(part) && part.tagName !== "body" && !hasHeading(part)) part = part.parentNode;
+  if (headings.size === 0) return article;
+  return part && isElement(part) && part.tagName !== "body" ? part : undefined;
 }
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin

@@ -10,6 +10,7 @@ import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, displayHost } from "./url.ts";
 import { parsedUrl } from "../core/unknown.ts";
+import networkErrors from "./network-errors.json" with { type: "json" };
 
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
@@ -122,20 +123,7 @@ function judge(url: URL, addresses: readonly LookupAddress[]): void {
   throw new WebProblem("private", message);
 }
 
-const NETWORK_ERRORS: Readonly<Record<string, string>> = {
-  ENOTFOUND: "does not exist, or has no address",
-  EAI_AGAIN: "could not be looked up; the network or its name server may be down",
-  ECONNREFUSED: "refuses connections",
-  ECONNRESET: "broke the connection",
-  EPIPE: "broke the connection",
-  ETIMEDOUT: "cannot be reached",
-  EHOSTUNREACH: "cannot be reached",
-  ENETUNREACH: "cannot be reached",
-  EADDRNOTAVAIL: "cannot be reached",
-  HPE_HEADER_OVERFLOW: "sent headers that are too large",
-  EPROTO: "does not speak TLS here",
-  ERR_PROXY_TUNNEL: "could not be reached by the proxy",
-};
+const NETWORK_ERRORS: Readonly<Record<string, string>> = networkErrors;
 
 /** The seconds that an answer asks to wait, in its header `retry-after`. */
 export const secondsToWait = (header: string | null | undefined): string | undefined =>

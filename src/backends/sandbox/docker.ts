@@ -7,6 +7,7 @@ import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords, unattended } from "./environment.ts";
+import { script } from "./sandbox-files.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
 
@@ -35,8 +36,7 @@ const CONFINEMENT = splitWords(
 );
 
 /** Bash where there is one, because models write for it. */
-const START =
-  'cd -- "$1" || exit 1; if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi; exec sh -c "$2"';
+const START = script("start in container");
 
 /** Removes complaints of shells without a terminal, which do not concern the command. */
 export function withoutTtyNoise(output: string): string {

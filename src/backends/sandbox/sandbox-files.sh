@@ -1,4 +1,4 @@
-# File operations and background jobs as shell commands that POSIX shells, GNU, BusyBox and BSD tools understand. Variables are
+# File operations, background jobs and commands as shell commands that POSIX shells, GNU, BusyBox and BSD tools understand. Variables are
 # base64. Answers are lines behind a random mark; values other than plain numbers or words are base64. The last
 # line marks the answer as complete.
 
@@ -160,3 +160,9 @@ await
 await
 [ -e "$jobs/$id/exit" ] || echo 137 >"$jobs/$id/exit"
 finish stopped
+
+# Script: start in container
+# Runs the command $2 in the directory $1.
+cd -- "$1" || exit 1
+if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi
+exec sh -c "$2"
