@@ -56,13 +56,14 @@ export function instructionPlaces(
   const [root, place] = [findRepository(config), realPath(workspace)];
   const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
   const shown = workspaceOf(config, owner) ?? workspace;
-  const placeAt = (at: string): string => {
-    if (at.startsWith("~")) return join(home, at.slice(1));
-    return isAtOrBelow(at, path) ? join(shown, stripPrefix(path, at)) : join(root ?? shown, at);
-  };
   return {
     folder: WORKSPACE_MOUNT,
-    exists: (at) => existsSync(placeAt(at)),
+    exists: (at) => {
+      const way = stripPrefix(path, at);
+      const above = join(root ?? shown, at);
+      const place = isAtOrBelow(at, path) ? join(shown, way) : above;
+      return existsSync(at.startsWith("~") ? join(home, at.slice(1)) : place);
+    },
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),
     ...(owner.principal === LOCAL && folderProblem(home) === undefined
       ? { home: { files: openFolder(home), isShared: !homeFiles } }

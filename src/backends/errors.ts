@@ -112,15 +112,7 @@ export const errors = {
 };
 
 /** The coarse reasons that uploads and downloads report. Every other code is an invalid path. */
-const COARSE: Partial<Record<BackendErrorCode, FileOperationError>> = {
-  not_found: "file_not_found",
-  is_directory: "is_directory",
-  permission_denied: "permission_denied",
-  outside_root: "permission_denied",
-  symlink: "permission_denied",
-  io: "permission_denied",
-  backend_error: "permission_denied",
-};
+const COARSE: Partial<Record<BackendErrorCode, FileOperationError>> = table.coarse as object; // codes of the table
 
 export const operationError = (code: BackendErrorCode | undefined): FileOperationError | null =>
   code === undefined ? null : (COARSE[code] ?? "invalid_path");

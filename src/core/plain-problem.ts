@@ -1,14 +1,7 @@
 import type { z } from "zod";
+import table from "./kind-names.json" with { type: "json" };
 
-const KIND_NAMES: Readonly<Record<string, string>> = {
-  string: "a text",
-  number: "a number",
-  int: "a whole number",
-  boolean: "true or false",
-  array: "a list",
-  object: "an object",
-  record: "an object",
-};
+const KIND_NAMES: Readonly<Record<string, string>> = table;
 
 /**
  * Describes the problem of a value in plain words, for `safeParse(value, { error: plainProblem })`. Texts of the schema

@@ -3,6 +3,7 @@ import type * as Sdk from "@aws-sdk/client-s3";
 import { loadOptional } from "./optional-package.ts";
 import type { S3Address } from "./s3-address.ts";
 import { memberOf, defined } from "./unknown.ts";
+import table from "./s3-errors.json" with { type: "json" };
 
 interface Connection {
   client: Sdk.S3Client;
@@ -69,7 +70,7 @@ export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } 
   const name = s3ErrorName(thrown);
   if (Object.hasOwn(S3_ERRORS, name)) return { text: S3_ERRORS[name] ?? "", isOutage: false };
   const status = memberOf(memberOf(thrown, "$metadata"), "httpStatusCode");
-  if (status === 403) return { text: DENIED, isOutage: false };
+  if (status === 403) return { text: table.AccessDenied, isOutage: false };
   return typeof status === "number"
     ? { text: `the S3 server answers ${name} (${status})`, isOutage: status === 429 || status >= 500 }
     : {
@@ -78,18 +79,5 @@ export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } 
       };
 }
 
-const DENIED = "the S3 server denies access to the bucket; check the credentials and their permissions";
-
 /** Explanations of errors by their names, with a remedy. */
-const S3_ERRORS: Readonly<Record<string, string>> = {
-  NoSuchBucket: "the bucket does not exist; create it or choose another",
-  AccessDenied: DENIED,
-  Forbidden: DENIED,
-  InvalidAccessKeyId: DENIED,
-  SignatureDoesNotMatch: DENIED,
-  ExpiredToken: "the credentials for the S3 server have expired; renew them",
-  CredentialsProviderError:
-    "no credentials for the S3 server were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the option credentials",
-  PermanentRedirect: "the bucket is in another region; set the option region",
-  AuthorizationHeaderMalformed: "the bucket is in another region; set the option region",
-};
+const S3_ERRORS: Readonly<Record<string, string>> = table;

@@ -7,6 +7,7 @@ import { type DiskTree, HiddenByPath } from "../backends/filesystem/list.ts";
 import { deleteVersion, putPath, removeUnfinished, statVersion } from "../backends/filesystem/read-write.ts";
 import { readBytes } from "../backends/pages.ts";
 import type { PolicyRules } from "../backends/policy-rules.ts";
+import table from "./file-errors.json" with { type: "json" };
 
 export type Content =
   | { kind: "file"; bytes: Buffer; executable: boolean }
@@ -171,13 +172,4 @@ const ITSELF = { links: "none", lastLink: "itself" } as const;
 
 const NOTHING: Found = { content: undefined, version: undefined };
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOSPC: "no space is left on the disk",
-  EDQUOT: "the disk quota is used up",
-  EACCES: "permission denied",
-  EEXIST: "a folder is there",
-  EPERM: "permission denied",
-  EROFS: "the file system is read-only",
-  ELOOP: "a folder on its path is a link",
-  ENOTDIR: "a folder on its path is a file",
-};
+const REASONS: Readonly<Record<string, string>> = table;

@@ -119,14 +119,13 @@ function findMain(page: Node, base: string, isWhole: boolean): Node | undefined 
 /** The article, or the part around it that has the heading of the page. Undefined if only the body has both. */
 function withHeading(article: Element, all: readonly Element[]): Element | undefined {
   const chrome = new Set(
-    all.filter(({ tagName }) => /^(header|nav|aside|footer)$/.test(tagName)).flatMap(descendants),
+    all.filter((one) => /^(header|nav|aside|footer)$/.test(one.tagName)).flatMap(descendants),
   );
-  const headings = new Set(all.filter((one) => one.tagName === "h1" && !chrome.has(one)));
-  const hasHeading = (part: Element): boolean =>
-    descendants(part).some((one) => one.tagName === "h1" && (part === article || headings.has(one)));
+  const hasTitle = (part: Element, ignored?: typeof chrome): boolean =>
+    descendants(part).some((one) => one.tagName === "h1" && ignored?.has(one) !== true);
+  if (hasTitle(article) || !all.some((one) => one.tagName === "h1" && !chrome.has(one))) return article;
   let part: Node | null = article;
-  while (part && isElement(part) && part.tagName !== "body" && !hasHeading(part)) part = part.parentNode;
-  if (headings.size === 0) return article;
+  while (part && isElement(part) && !hasTitle(part, chrome)) part = part.parentNode;
   return part && isElement(part) && part.tagName !== "body" ? part : undefined;
 }
 

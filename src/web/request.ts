@@ -10,7 +10,7 @@ import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, displayHost } from "./url.ts";
 import { parsedUrl } from "../core/unknown.ts";
-import networkErrors from "./network-errors.json" with { type: "json" };
+import table from "./network-errors.json" with { type: "json" };
 
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
@@ -123,7 +123,7 @@ function judge(url: URL, addresses: readonly LookupAddress[]): void {
   throw new WebProblem("private", message);
 }
 
-const NETWORK_ERRORS: Readonly<Record<string, string>> = networkErrors;
+const NETWORK_ERRORS: Readonly<Record<string, string>> = table;
 
 /** The seconds that an answer asks to wait, in its header `retry-after`. */
 export const secondsToWait = (header: string | null | undefined): string | undefined =>

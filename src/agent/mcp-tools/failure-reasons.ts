@@ -4,51 +4,23 @@ import { codeOf, errorMessage } from "../../core/errors.ts";
 import type { Environment } from "../models/choose.ts";
 import { errorCauses, firstFound } from "../models/failure.ts";
 import type { Redactor } from "./redactor.ts";
+import failures from "./failures.json" with { type: "json" };
 
 /** A server cannot be used now; the message is for logs, people and models. */
 export class McpUnavailableError extends Error {
   override readonly name: string = "McpUnavailableError";
 }
 
-const NO_ROUTE = "its address cannot be reached from here; check the network";
-const NO_TLS = "it does not speak TLS at this address; check the scheme and the port of its url";
-
 /** Texts for errors before a request was sent. */
-const UNREACHABLE: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nothing answers at its address",
-  ENOTFOUND: "its address was not found",
-  EAI_AGAIN: "its address could not be looked up; check the network",
-  EHOSTUNREACH: NO_ROUTE,
-  ENETUNREACH: NO_ROUTE,
-  ETIMEDOUT: NO_ROUTE,
-  EPROTO: NO_TLS,
-  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
-  HPE_INVALID_CONSTANT: "it does not speak HTTP at this address; check the scheme and the port of its url",
-};
+const UNREACHABLE: Readonly<Record<string, string>> = failures.unreachable;
 
 /** Codes of OpenSSL and Node for a certificate that is not accepted. */
 const CERTIFICATE = /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 
 /** Texts for errors of processes, connections and the protocol. */
-const FAILURE_TEXTS: Readonly<Record<string, string>> = {
-  ...UNREACHABLE,
-  ENOENT: "its command was not found",
-  EACCES: "its command may not be executed",
-  CONNECTION_CLOSED: "it closed the connection",
-  ECONNRESET: "it closed the connection",
-  EPIPE: "it closed the connection",
-  REQUEST_TIMEOUT: "it did not answer in time",
-  CLIENT_HTTP_UNEXPECTED_CONTENT: "it does not answer in MCP; check its url",
-};
+const FAILURE_TEXTS: Readonly<Record<string, string>> = { ...UNREACHABLE, ...failures.other };
 
-const STATUSES: Readonly<Record<number, string>> = {
-  401: "it needs a token (HTTP 401); set or correct headers.Authorization",
-  403: "it refused access (HTTP 403); check its headers",
-  404: "it has no endpoint at this address (HTTP 404); check the path of its url",
-  405: "it does not accept MCP requests at this address (HTTP 405); check the path of its url",
-  407: "the proxy in front of it needs a login (HTTP 407); add it to HTTPS_PROXY",
-  429: "it has had too many requests (HTTP 429); try again later",
-};
+const STATUSES: Readonly<Record<number, string>> = failures.statuses;
 
 /** Describes for people and models why a server could not be used. */
 export function describeServerFailure(error: unknown, redactor: Redactor, env: Environment = {}): string {

@@ -96,7 +96,7 @@ export class DockerSandbox extends BaseSandbox {
     return this.#exec(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
   }
 
-  /** Ends commands, jobs and what they left running; removes the container if it was made for this sandbox. */
+  /** Ends commands, jobs and leftover programs; removes the container if it was made for this sandbox. */
   async close(): Promise<void> {
     const ending = this.jobs.close();
     await this.#runner.close();

@@ -8,7 +8,7 @@ import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
 import { END_MARKED, MARK_NAME, unattended } from "./environment.ts";
-import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
+import { type FileTransfer, assignments, script, scriptLine } from "./sandbox-files.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
 
 /** Options for sandboxes of all providers. */
@@ -46,12 +46,6 @@ const QUIET_MS = 2000;
 
 /** Most time for ending commands. */
 const ENDING_MS = 2000;
-
-/** Bash where there is one, because models write for it. Standard input is closed. */
-const START = `
-if command -v bash >/dev/null 2>&1; then shell=bash; else shell=sh; fi
-cd -- "$directory" || exit 1
-`;
 
 /** A sandbox at a provider. Made by `openRemote`. */
 export class RemoteSandbox extends BaseSandbox {
@@ -95,7 +89,7 @@ export class RemoteSandbox extends BaseSandbox {
     return this.#run(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
   }
 
-  /** Ends commands, jobs and what they left running, and the sandbox if it was made for this object. */
+  /** Ends commands, jobs and leftover programs, and the sandbox if it was made for this object. */
   close(): Promise<void> {
     const end = async (): Promise<void> => {
       const ending = this.jobs.close();
@@ -138,13 +132,13 @@ export class RemoteSandbox extends BaseSandbox {
     const entries = Object.entries(env).map(([name, value], at) => [`e${at}`, `${name}=${value}`] as const);
     const variables = { directory: options.cwd ?? "/", command, ...Object.fromEntries(entries) };
     const given = entries.map(([name]) => `"$${name}"`).join(" ");
-    const script = `${assignments(variables)}${START}exec env ${given} "$shell" -c "$command" </dev/null\n`;
+    const line = `${assignments(variables)}${script("start at provider")}exec env ${given} "$shell" -c "$command" </dev/null\n`;
     let isStopped = false;
     const onOutput = (stream: OutputStream, chunk: Buffer): void => {
       // Shells around the command report its end on standard error.
       if (!isStopped || stream === "stdout") output.add(stream, chunk);
     };
-    const ended = this.#toEnd(script, onOutput, settled.signal);
+    const ended = this.#toEnd(line, onOutput, settled.signal);
     try {
       const first = await Promise.race([ended, stopped]);
       if (typeof first === "object") {

@@ -166,3 +166,8 @@ finish stopped
 cd -- "$1" || exit 1
 if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi
 exec sh -c "$2"
+
+# Script: start at provider
+# Chooses bash where there is one, because models write for it, and goes to the directory.
+if command -v bash >/dev/null 2>&1; then shell=bash; else shell=sh; fi
+cd -- "$directory" || exit 1

@@ -71,7 +71,11 @@ export class SandboxJobs implements BackgroundJobs {
       let [from, length] = [1, this.#piece];
       for (; from <= DEFAULT_OUTPUT_BYTES + 1 && length === this.#piece; from += length) {
         const said = await this.#ask("read job", { id, from: String(from), count: String(this.#piece) });
-        if (said.get("result") !== "read") return lostJob(id);
+        if (said.get("result") !== "read")
+          return {
+            code: "not_found",
+            error: `The sandbox has lost the background job '${id}'; start it again`,
+          };
         const bytes = Buffer.from(said.get("data") ?? "", "base64");
         ({ length } = bytes);
         output.add("stdout", bytes);
@@ -96,7 +100,7 @@ export class SandboxJobs implements BackgroundJobs {
     return `${this.#group}-${(this.#marks += 1)}-`;
   }
 
-  /** Forgets the jobs. Returns a script that ends them, and all other programs with a mark from here. */
+  /** Drops the jobs. Returns a script that ends them, and all other programs with a mark from here. */
   close(): string {
     this.#renewal = void clearInterval(this.#renewal);
     return `set -- ${this.#group}\n${END_MARKED}\nrm -rf ${this.#folder}`;
@@ -115,8 +119,3 @@ export class SandboxJobs implements BackgroundJobs {
 function noteEnd(info: JobInfo, code: string | undefined): void {
   if (code !== undefined) info.exitCode ??= Number(code) || 0;
 }
-
-const lostJob = (id: string): JobResult => ({
-  code: "not_found",
-  error: `The sandbox has lost the background job '${id}'; start it again if it is needed`,
-});

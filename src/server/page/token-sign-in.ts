@@ -15,6 +15,7 @@ import { type Reply, readForm } from "./responses.ts";
 import { LIFETIME_MS } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./link-sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
+import problems from "./sign-in-problems.json" with { type: "json" };
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
@@ -226,15 +227,7 @@ interface Problem {
   text: string;
 }
 
-const PROBLEMS: Readonly<Record<Exclude<AuthFailure, "no_token">, Problem>> = {
-  invalid_token: { status: 401, text: "This token is unknown, has expired or is not for this server." },
-  no_scope: { status: 403, text: "This token has no scope of this server. Use one that has the scope read." },
-  issuer_unavailable: { status: 503, text: "The token cannot be checked now. Try again in a moment." },
-  too_many_failures: {
-    status: 429,
-    text: "Too many tokens from your address were refused. Try again in a minute.",
-  },
-};
+const PROBLEMS: Readonly<Record<Exclude<AuthFailure, "no_token">, Problem>> = problems;
 const ENDED: Problem = {
   status: 401,
   text: "You were logged out: your token has expired, or was taken back or changed.",
