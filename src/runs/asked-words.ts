@@ -1,7 +1,6 @@
 /** Describes a request in words: the call by its act and its object, and its outcome. */
 import { displayName, headOf, oneLine, tailOf } from "../core/text.ts";
 import { type Approval, BY_RULE, DEADLINE, sameAs } from "./run.ts";
-import table from "./decisions.json" with { type: "json" };
 
 const MAX_COMMAND = 200;
 const MAX_PATH = 120;
@@ -40,17 +39,24 @@ export function askedCallText(call: AskedCall): string {
 }
 
 export function decidedText(decision: string, by: string): string {
-  if (by === DEADLINE) return "denied, because nobody table in time";
-  const table = DECIDED[decision] ?? "table";
-  if (decision === "withdrawn") return table;
+  if (by === DEADLINE) return "denied, because nobody decided in time";
+  const decided = DECIDED[decision] ?? "decided";
+  if (decision === "withdrawn") return decided;
   if (by.startsWith(BY_RULE)) return byRuleText(by);
-  return by.startsWith(sameAs("")) ? `${table} as before` : `${table} (${by})`;
+  return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
 }
 
 /** `by`: the decider of a call that rules allowed. */
 export const byRuleText = (by: string): string => `allowed by your ${displayName(oneLine(by, MAX_COMMAND))}`;
 
-const DECIDED: Readonly<Record<string, string>> = table;
+const DECIDED: Readonly<Record<string, string>> = {
+  approve: "approved",
+  approve_same: "approved for the whole run",
+  approve_always: "approved, with a rule for later calls",
+  edit: "approved with changes",
+  reject: "rejected",
+  withdrawn: "no longer needed",
+};
 
 export function answeredText(outcome: string, answer: string | undefined, by: string): string {
   if (outcome === "expired") return "continued without an answer, because nobody answered in time";

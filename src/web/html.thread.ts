@@ -110,23 +110,20 @@ function findMain(page: Node, base: string, isWhole: boolean): Node | undefined 
   const [article, ...others] = all.filter(({ tagName }) => tagName === "article");
   const isOnly =
     article && descendants(article).filter((one) => others.includes(one)).length === others.length;
-  const found = main ?? (isOnly ? withHeading(article, all) : undefined);
-  if (!found) return undefined;
-  const content = new PageContent(page, base, "body");
-  return content.weigh(found) >= (main ? 0.2 : 0.6) * content.weigh(page) ? found : undefined;
-}
-
-/** The article, or the part around it that has the heading of the page. Undefined if only the body has both. */
-function withHeading(article: Element, all: readonly Element[]): Element | undefined {
   const chrome = new Set(
     all.filter((one) => /^(header|nav|aside|footer)$/.test(one.tagName)).flatMap(descendants),
   );
-  const hasTitle = (part: Element, ignored?: typeof chrome): boolean =>
+  const hasTitle = (part: Node, ignored?: typeof chrome): boolean =>
     descendants(part).some((one) => one.tagName === "h1" && ignored?.has(one) !== true);
-  if (hasTitle(article) || !all.some((one) => one.tagName === "h1" && !chrome.has(one))) return article;
-  let part: Node | null = article;
-  while (part && isElement(part) && !hasTitle(part, chrome)) part = part.parentNode;
-  return part && isElement(part) && part.tagName !== "body" ? part : undefined;
+  // The heading of the page may stand beside its article, in a part around both.
+  let around: Node | null | undefined = isOnly ? article : undefined;
+  if (article && around && !hasTitle(article) && hasTitle(page, chrome))
+    while (around && !hasTitle(around, chrome))
+      around = "parentNode" in around ? around.parentNode : undefined;
+  const found = main ?? (around && isElement(around) && around.tagName !== "body" ? around : undefined);
+  if (!found) return undefined;
+  const content = new PageContent(page, base, "body");
+  return content.weigh(found) >= (main ? 0.2 : 0.6) * content.weigh(page) ? found : undefined;
 }
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin

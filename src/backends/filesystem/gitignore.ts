@@ -6,7 +6,7 @@ import { orElse } from "../../core/errors.ts";
 import { trimEndOf } from "../../core/text.ts";
 import { type Glob, compileGlob } from "../glob.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
-import table from "./character-table.json" with { type: "json" };
+import table from "./character-classes.json" with { type: "json" };
 
 interface IgnoreRule {
   glob: Glob;

@@ -2,9 +2,6 @@ import texts from "../texts.json" with { type: "json" };
 import { fill } from "../../core/text.ts";
 import patterns from "./output-patterns.json" with { type: "json" };
 
-/** Commands of Git that sign. */
-const COMMITS = /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/;
-
 /** Lines below the output of a sandboxed command with reasons that its programs cannot know. */
 export function commandNotes(
   output: string,
@@ -24,7 +21,8 @@ export function commandNotes(
 ): string | undefined {
   const { command, isGuarded, signs, isNew = false, memoryMb, scratchMb } = facts;
   const says = (kind: keyof typeof patterns): boolean => new RegExp(patterns[kind], "i").test(output);
-  const commits = command.split(/[\n|;&]/).some((part) => /\bgit\b/.test(part) && COMMITS.test(part));
+  const signing = /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/;
+  const commits = command.split(/[\n|;&]/).some((part) => /\bgit\b/.test(part) && signing.test(part));
   const notes: [applies: boolean, note: string][] = [
     [isNew, texts.startedAgain],
     [memoryMb !== undefined, fill(texts.outOfMemory, memoryMb)],

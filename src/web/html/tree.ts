@@ -95,12 +95,11 @@ export function descendants(node: Node): Element[] {
 }
 
 const MARKS = new Map(Object.entries(markup).map(([mark, names]) => [mark, new Set([names].flat())]));
-const ALL_MARKS = new Set(Object.values(markup).flat());
 const readMarks = byIdentity(({ attrs }: Element): readonly string[] =>
   attrs
     .filter(({ name }) => name === "class" || name === "id")
     .flatMap(({ value }) => value.toLowerCase().split(/\s+/, 50))
-    .filter((name) => ALL_MARKS.has(name)),
+    .filter((name) => [...MARKS.values()].some((names) => names.has(name))),
 );
 
 /** True if a class or the ID of the element has one of the names of `mark`. */
