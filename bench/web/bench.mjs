@@ -1,7 +1,7 @@
 // Pages of documentation packages as Markdown, beside rehype-remark and Readability: parts that arrive whole, and menus.
-// Usage: npm run build && node bench/web/bench.mjs [--keep FOLDER] [--pages | --large]
+// Usage: npm run build && node bench/web/bench.mjs [--keep FOLDER] [--pages] [--sites | --large]
 // It fetches the packages of `corpus.json` with apt-get and the peers with npm into a temporary folder, or into FOLDER, which
-// it keeps. `--pages` prints the figures of each page. `--large` times a page of more than 5 MB instead.
+// it keeps. `--pages` prints the figures of each page. `--sites` scores sites that it builds instead of packages. `--large` times a page of more than 5 MB instead.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -22,6 +22,7 @@ import { parse } from "parse5";
 import { convertPage } from "./convert-page.mjs";
 import { reference } from "./reference.mjs";
 import { score } from "./score.mjs";
+import { buildSites } from "./sites.mjs";
 
 const PEERS = ["unified@11.0.5", "rehype-parse@9.0.1", "rehype-remark@10.0.1", "remark-gfm@4.0.1"];
 const READERS = ["remark-stringify@11.0.0", "@mozilla/readability@0.6.0", "jsdom@26.1.0"];
@@ -133,8 +134,10 @@ async function compare() {
   const tools = { "deepagent-mcp": convertPage, ...(await openPeers()) };
   const scores = Object.fromEntries(Object.keys(tools).map((name) => [name, []]));
   const generators = new Set();
-  for (const row of corpus.rows) {
-    for (const { file, within } of choose(row)) {
+  const rows = process.argv.includes("--sites") ? buildSites(folder) : corpus.rows;
+  for (const row of rows) {
+    const files = row.files?.map((file) => ({ file, within: file.slice(folder.length) }));
+    for (const { file, within } of files ?? choose(row)) {
       generators.add(row.generator);
       const html = readFileSync(file, "utf8");
       const shown = reference(parse, html, row.main);

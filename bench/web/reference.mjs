@@ -13,7 +13,7 @@ const BLOCKS = new Set(
 );
 /** Signs for links, numbers of lines, and lists of headings: neither content nor a fault. */
 const SIGNS = new Set(
-  "headerlink anchorjs hash-link header-anchor copybtn lineno linenos ln lnt linenodiv gutter line-numbers src-line-numbers sr-only visually-hidden mw-editsection noprint copiable-anchor toc".split(
+  "headerlink anchorjs hash-link header-anchor copybtn lineno linenos ln lnt linenodiv gutter line-numbers line-numbers-wrapper src-line-numbers sr-only visually-hidden mw-editsection noprint copiable-anchor toc".split(
     " ",
   ),
 );

@@ -9,7 +9,7 @@ import { changedTools, reportMissingTools, serverInstructions } from "../agent/m
 import { CLIENT, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
 import { PROFILES } from "../agent/build/profiles.ts";
-import type { Backend } from "../backends/backend.ts";
+import type { IgnoreFiles } from "../backends/ignore-files.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import { defined } from "../core/unknown.ts";
@@ -25,7 +25,7 @@ import { FileTree, ServerMounts, memoryNamespace, readAgentFiles, workspaceFolde
 import { instructionsFor } from "./instructions.ts";
 import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
-import { type Owner, projectNotes, readIgnoreFiles } from "./owned-places.ts";
+import { type Owner, projectNotes, readIgnoreFiles, workspaceOf } from "./owned-places.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { callRules } from "./call-rules.ts";
@@ -96,7 +96,7 @@ export async function openAgents(settings: RunSettings, storage: Storage, choice
     const chat = choice.ok ? await lent.get(own.spec ?? config.model) : OFFLINE;
     const ignored = readIgnoreFiles(config, owner);
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths }, ignored);
-    const { described, skipped } = await withAgentFiles(config, owner, tree.mounts(owner, ignored), logger);
+    const { described, skipped } = await withAgentFiles(config, owner, { tree, ignored, log: logger });
     const named = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...named, interruptOn, skipped: [...skipped, ...(own.notice ? [own.notice] : [])] };
     const { instructing, ...foreign } = await withForeignTools(config, tools, web?.tools, logger, parts);
@@ -168,7 +168,11 @@ const configured = (config: Config, notes: string | undefined) => ({
 });
 
 /** The configured subagents, and those that files of the workspace describe under other names. */
-async function withAgentFiles(config: Config, owner: Owner, files: Backend, log: Logger) {
+async function withAgentFiles(
+  config: Config,
+  owner: Owner,
+  { tree, ignored, log }: { tree: FileTree; ignored: IgnoreFiles | null; log: Logger },
+) {
   type Described = Config["subagents"][number] &
     Parameters<typeof chooseTools>[0] &
     Pick<AgentFile, "modelAlias">;
@@ -176,7 +180,9 @@ async function withAgentFiles(config: Config, owner: Owner, files: Backend, log:
   const skipped: string[] = [];
   if (config.workspace === undefined) return { described: subagents, skipped };
   const noting = notingFiles(log, (text) => skipped.push(`Subagent file: ${text}`));
-  const found = await readAgentFiles(config, owner, files, noting);
+  const folders = workspaceFolders("agents", workspaceOf(config, owner));
+  const own = folders.length === 0 ? [] : [[tree.mounts(owner, ignored), folders] as const];
+  const found = await readAgentFiles(config, owner, own, noting);
   const others = found.filter(({ name }) => subagents.every((own) => own.name !== name));
   const described = [...subagents, ...others.map((file) => ({ ...file, isFile: true, buildOnUse: true }))];
   return { described, skipped };

@@ -165,8 +165,9 @@ const sameFolders = (folders: readonly string[]): SandboxMount[] =>
  * beside them, and so are the skills of a folder with links.
  */
 function skillMounts(config: ExecutorConfig, owner: Owner): SandboxMount[] {
-  const linked = linkedSkills(config, owner).map(([at, folder]) => ({ folder, at }));
-  const own = skillFolders(config, owner)
+  const folders = skillFolders(config, owner);
+  const linked = linkedSkills(config, folders).map(([at, folder]) => ({ folder, at }));
+  const own = folders
     .filter(([, folder]) => existsSync(folder))
     .flatMap(([at, folder]) =>
       at !== SKILLS_MOUNT && !linked.some((link) => dirname(link.at) === at)

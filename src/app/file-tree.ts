@@ -93,7 +93,8 @@ export class FileTree {
     const store = this.#storeOf?.(owner.principal);
     const namespace = memoryNamespace(owner.principal);
     if (store !== undefined) routes[MEMORIES_MOUNT] = new StoreBackend({ store, namespace });
-    for (const [path, folder] of [...skillFolders(this.#config, owner), ...linkedSkills(this.#config, owner)])
+    const skills = skillFolders(this.#config, owner);
+    for (const [path, folder] of [...skills, ...linkedSkills(this.#config, skills)])
       routes[path] = new PolicyBackend(this.#folder(folder), { readOnly: true });
     return routes;
   }
@@ -153,10 +154,13 @@ const HOME_SKILLS = `${SKILLS_MOUNT}/~`;
  * Mount points of skills that are links to folders elsewhere, as installers of skills make them. Leaves out the links of
  * a folder in a workspace, because its agent may have made them, and all that do not lead to a skill.
  */
-export function linkedSkills(config: SkillsConfig, owner: Owner): [string, string][] {
+export function linkedSkills(
+  config: SkillsConfig,
+  folders: ReturnType<typeof skillFolders>,
+): [string, string][] {
   const { workspace, privatePaths = [], skills, globalSkills } = config;
   const own = workspace === undefined ? undefined : realPath(workspace);
-  return skillFolders(config, owner)
+  return folders
     .flatMap(([at, folder]) => {
       const root = realPath(folder);
       const isTrusted =
@@ -270,17 +274,15 @@ export const sharedBackends = (kind: SharedKind, config: SharedConfig, owner: Ow
     return [backend, names.map((name) => `/${name}`)];
   });
 
-/** The subagents of all agent files, those of the workspace at `mount`; of two with one name that of the workspace counts, then the nearest. */
+/** The subagents of all agent files, `own` in the workspace; of two with one name that of the workspace counts, then the nearest. */
 export async function readAgentFiles(
   config: SharedConfig,
   owner: Owner,
-  files: Backend,
+  own: ReadonlyArray<readonly [Backend, readonly string[]]>,
   log: Logger,
-  mount = WORKSPACE_MOUNT,
 ): Promise<AgentFile[]> {
-  const own = [files, workspaceFolders("agents", undefined, mount)] as const;
   const agents = new Map<string, AgentFile>();
-  for (const [backend, names] of [...sharedBackends("agents", config, owner), own])
+  for (const [backend, names] of [...sharedBackends("agents", config, owner), ...own])
     for (const file of await loadAgentFiles(backend, names, log)) agents.set(file.name, file);
   return [...agents.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 }

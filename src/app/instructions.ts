@@ -1,11 +1,12 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { relative } from "node:path";
+import { join, relative } from "node:path";
 import type { InstructionOptions } from "../agent/layers/instruction-files.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../backends/policy.ts";
 import type { IgnoreFiles } from "../backends/ignore-files.ts";
-import { stripPrefix } from "../backends/paths.ts";
+import { isAtOrBelow, stripPrefix } from "../backends/paths.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { defined } from "../core/unknown.ts";
@@ -13,7 +14,14 @@ import { ConfigurationError, errorMessage } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";
 import type { Owner, PlacesConfig } from "./owned-places.ts";
-import { readIgnoreFiles, originalOf, findRepository, projectNotes, rulesOf } from "./owned-places.ts";
+import {
+  readIgnoreFiles,
+  originalOf,
+  findRepository,
+  projectNotes,
+  rulesOf,
+  workspaceOf,
+} from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 import texts from "./texts.json" with { type: "json" };
 import { fill } from "../core/text.ts";
@@ -62,8 +70,15 @@ export function instructionPlaces(
   const repositoryFiles = (folder: string) => new PolicyBackend(openFolder(folder), rulesOf(config) ?? {});
   const [root, place] = [findRepository(config), realPath(workspace)];
   const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
+  const shown = workspaceOf(config, owner) ?? workspace;
   return {
     folder: WORKSPACE_MOUNT,
+    exists: (at) => {
+      const way = stripPrefix(path, at);
+      const above = join(root ?? shown, at);
+      const place = isAtOrBelow(at, path) ? join(shown, way) : above;
+      return existsSync(at.startsWith("~") ? join(home, at.slice(1)) : place);
+    },
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),
     ...(owner.principal === LOCAL && folderProblem(home) === undefined
       ? { home: { files: openFolder(home), isShared: !homeFiles } }

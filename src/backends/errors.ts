@@ -112,15 +112,7 @@ export const errors = {
 };
 
 /** The coarse reasons that uploads and downloads report. Every other code is an invalid path. */
-const COARSE: Partial<Record<BackendErrorCode, FileOperationError>> = {
-  not_found: "file_not_found",
-  is_directory: "is_directory",
-  permission_denied: "permission_denied",
-  outside_root: "permission_denied",
-  symlink: "permission_denied",
-  io: "permission_denied",
-  backend_error: "permission_denied",
-};
+const COARSE: Partial<Record<BackendErrorCode, FileOperationError>> = table.coarse as object; // codes of the table
 
 export const operationError = (code: BackendErrorCode | undefined): FileOperationError | null =>
   code === undefined ? null : (COARSE[code] ?? "invalid_path");
@@ -129,20 +121,10 @@ export const operationError = (code: BackendErrorCode | undefined): FileOperatio
 export const uploadRefused = (reason: FileOperationError = "permission_denied") =>
   makeFailure(reason === "file_not_found" ? "not_found" : reason, reason);
 
-const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
-  [/string not found|no match/i, "no_match"],
-  [/exceeds file length/i, "out_of_range"],
-  [/appears \d+ times|multiple (?:matches|occurrences)/i, "ambiguous"],
-  [/not a directory|ENOTDIR|EEXIST: file already exists, mkdir/i, "not_directory"],
-  [/already exists/i, "exists"],
-  [/is a directory|EISDIR/i, "is_directory"],
-  [/not found|no such file|does not exist|ENOENT/i, "not_found"],
-  [/permission|not allowed under|forbidden|EACCES|EPERM/i, "permission_denied"],
-  [/symlink/i, "symlink"],
-  [/traversal|outside/i, "outside_root"],
-  [/invalid (?:regex|glob|pattern)/i, "invalid_pattern"],
-  [/timed? ?out/i, "timeout"],
-];
+const SPOKEN_CODES = table.spoken.map(
+  // A test compares the codes with the type.
+  ([words = "", code = ""]) => [new RegExp(words, "i"), code as BackendErrorCode] as const,
+);
 
 const spokenCode = (said: string): BackendErrorCode | undefined =>
   SPOKEN_CODES.find(([pattern]) => pattern.test(said))?.[1];

@@ -2,6 +2,7 @@
 import { join, relative } from "node:path";
 import { parse } from "jsonc-parser";
 import { isInside, realPath } from "../core/real-path.ts";
+import { linkStatsAt } from "../core/stats.ts";
 import { headOf } from "../core/text.ts";
 import { isRecord, memberOf } from "../core/unknown.ts";
 import { parentPaths } from "./paths.ts";
@@ -37,8 +38,9 @@ export class IgnoreFiles extends PolicyRules {
     for (const folder of ["", ...folders]) {
       const at = join(top, folder);
       const loadText = (name: string): string => {
-        const path = realPath(join(at, name));
-        return isInside(top, path) ? readFileHead(path) : "";
+        const file = join(at, name);
+        const path = linkStatsAt(file) && realPath(file);
+        return path !== undefined && isInside(top, path) ? readFileHead(path) : "";
       };
       const add = ({ files }: RuleList, text: string): void => {
         // A path is compared with each line, so that a longer file does not count as a whole.

@@ -1,22 +1,23 @@
 import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { StorageError, orElse } from "./errors.ts";
+import { linkStatsAt } from "./stats.ts";
 
 /** The absolute path with links (40, as the system allows) resolved, also to places that do not exist yet. */
 export const realPath = (path: string): string => followed(path, 40);
 
 function followed(path: string, links: number): string {
   const absolute = resolve(path);
-  try {
-    return realpathSync.native(absolute);
-  } catch {
-    const above = dirname(absolute);
-    if (above === absolute) return absolute;
-    const folder = followed(above, links);
-    const place = join(folder, basename(absolute));
-    const target = links === 0 ? undefined : orElse(() => readlinkSync(place), undefined);
-    return target === undefined ? place : followed(resolve(folder, target), links - 1);
-  }
+  // A missing entry is common, and exceptions are slow.
+  const entry = linkStatsAt(absolute);
+  const real = entry && orElse(() => realpathSync.native(absolute), undefined);
+  const above = dirname(absolute);
+  if (real !== undefined || above === absolute) return real ?? absolute;
+  const folder = followed(above, links);
+  const place = join(folder, basename(absolute));
+  const isLink = links > 0 && entry?.isSymbolicLink() === true;
+  const target = isLink ? orElse(() => readlinkSync(place), undefined) : undefined;
+  return target === undefined ? place : followed(resolve(folder, target), links - 1);
 }
 
 /** Returns a function that throws `StorageError` once a link on the way to `path` leads elsewhere than now. */

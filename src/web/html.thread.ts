@@ -7,7 +7,16 @@ import type { Converted, HtmlInput } from "./convert.ts";
 import { PageContent, type Scope } from "./html/content.ts";
 import { writeMarkdown } from "./html/markdown.ts";
 import type { Element, Node } from "./html/tree.ts";
-import { attribute, cutPage, descendants, hasWords, nodeText, parsePage, withoutTags } from "./html/tree.ts";
+import {
+  attribute,
+  cutPage,
+  descendants,
+  hasWords,
+  isElement,
+  nodeText,
+  parsePage,
+  withoutTags,
+} from "./html/tree.ts";
 
 function convert({ html, url, isPlain }: HtmlInput): Converted {
   // XHTML may close any element in its own tag, which HTML would leave open.
@@ -101,7 +110,17 @@ function findMain(page: Node, base: string, isWhole: boolean): Node | undefined 
   const [article, ...others] = all.filter(({ tagName }) => tagName === "article");
   const isOnly =
     article && descendants(article).filter((one) => others.includes(one)).length === others.length;
-  const found = main ?? (isOnly ? article : undefined);
+  const chrome = new Set(
+    all.filter((one) => /^(header|nav|aside|footer)$/.test(one.tagName)).flatMap(descendants),
+  );
+  const hasTitle = (part: Node, ignored?: typeof chrome): boolean =>
+    descendants(part).some((one) => one.tagName === "h1" && ignored?.has(one) !== true);
+  // The heading of the page may stand beside its article, in a part around both.
+  let around: Node | null | undefined = isOnly ? article : undefined;
+  if (article && around && !hasTitle(article) && hasTitle(page, chrome))
+    while (around && !hasTitle(around, chrome))
+      around = "parentNode" in around ? around.parentNode : undefined;
+  const found = main ?? (around && isElement(around) && around.tagName !== "body" ? around : undefined);
   if (!found) return undefined;
   const content = new PageContent(page, base, "body");
   return content.weigh(found) >= (main ? 0.2 : 0.6) * content.weigh(page) ? found : undefined;

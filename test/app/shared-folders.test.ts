@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import shared from "../../src/agent/layers/shared-folders.json" with { type: "json" };
 import { loadSkills } from "../../src/agent/layers/skill-files.ts";
-import { FileTree, readAgentFiles, sharedRoots } from "../../src/app/file-tree.ts";
+import { FileTree, readAgentFiles, sharedRoots, workspaceFolders } from "../../src/app/file-tree.ts";
 import { readPersonCommands } from "../../src/app/person-commands.ts";
 import { type Config, ConfigSchema } from "../../src/config/schema.ts";
 import { createLogger, silentLogger } from "../../src/core/logger.ts";
@@ -38,6 +38,11 @@ const skill = (name: string, more = "", body = "Text."): string =>
   `---\nname: ${name}\ndescription: Does ${name}.\n${more}---\n${body}\n`;
 const agent = (name: string, prompt = "Work."): string =>
   `---\nname: ${name}\ndescription: d\n---\n${prompt}\n`;
+
+function agentsOf(config: Config, owner = OWNER) {
+  const own = [[new FileTree(config).mounts(owner), workspaceFolders("agents", config.workspace)] as const];
+  return readAgentFiles(config, owner, own, silentLogger);
+}
 
 async function skillsOf(config: Config, owner = OWNER, log = silentLogger) {
   const tree = new FileTree(config);
@@ -88,7 +93,7 @@ describe("skills of other programs", () => {
       expect(Object.keys(await skillsOf(settings, owner))).not.toContain("mine");
       const files = new FileTree(settings).mounts(owner);
       expect((await files.ls("/skills")).files?.map(({ path }) => path)).not.toContain("/skills/~claude/");
-      expect(await readAgentFiles(settings, owner, files, silentLogger)).toEqual([]);
+      expect(await agentsOf(settings, owner)).toEqual([]);
     }
   });
 
@@ -162,7 +167,7 @@ describe("agent files", () => {
       "repo/.claude/agents/t.md": agent("t", "repo"),
       "ws/.codex/agents/c.toml": toml,
     });
-    const found = await readAgentFiles(config, OWNER, new FileTree(config).mounts(OWNER), silentLogger);
+    const found = await agentsOf(config);
     const names = found.map(({ name }) => name);
     expect(all.filter((_, at) => !names.includes(`a${at}`))).toEqual([]);
     expect(found.find(({ name }) => name === "t")?.systemPrompt).toBe("ws");

@@ -27,6 +27,28 @@ test("a page is Markdown with its title, whole links, tables and code", async ()
   expect(page.text).not.toMatch(/bad\(\)|Menu|Imprint/);
 });
 
+const body = "<p>The moon pulls at the sea, and the sea follows it around the world. </p>".repeat(9);
+
+test.each([
+  [
+    "beside its heading",
+    `<div><h1>Tides</h1><section><article>${body}</article></section></div><nav>Menu</nav>`,
+  ],
+  ["below a heading of the body", `<h1>Tides</h1><article>${body}</article>`],
+  ["with the heading in its own header", `<article><header><h1>Tides</h1></header>${body}</article>`],
+  [
+    "without a heading of its own",
+    `<header><h1>Name of the site</h1></header><article><h2>Tides</h2>${body}</article>`,
+  ],
+])("an article %s is shown with it", async (_, html) => {
+  const port = await startSite(
+    pages({ "/": `<!doctype html><title>T</title><body>${html}<footer>Imprint</footer>` }),
+  );
+  const { text } = await testReader()(at(port));
+  expect(text).toMatch(/^##? Tides\n/);
+  expect(text).not.toMatch(/Menu|Imprint|Name of the site/);
+});
+
 test("a page of links is shown as a whole, also what scripts would show later", async () => {
   const links = Array.from(
     { length: 30 },

@@ -11,6 +11,7 @@ import type { ModelTrace, RunTrace } from "../contracts/middleware.ts";
 import { modelFailure } from "../models/failure.ts";
 import { reportedModel } from "../budget/prices.ts";
 import { readFinishReason, modelName } from "../models/reply.ts";
+import table from "./provider-names.json" with { type: "json" };
 
 type OpenTelemetry = typeof import("@opentelemetry/api");
 
@@ -239,14 +240,7 @@ function answerAttributes(reply: AIMessage): Attributes {
 }
 
 /** Providers that the conventions name differently from LangChain. */
-const PROVIDERS: Readonly<Record<string, string>> = {
-  amazon_bedrock: "aws.bedrock",
-  azure: "azure.ai.openai",
-  google_genai: "gcp.gemini",
-  google_vertexai: "gcp.vertex_ai",
-  mistral: "mistral_ai",
-  xai: "x_ai",
-};
+const PROVIDERS: Readonly<Record<string, string>> = table;
 
 const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name });
 const keyOf = (path: AgentPath): string => JSON.stringify(path.map(({ callId }) => callId));

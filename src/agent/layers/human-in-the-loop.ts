@@ -11,16 +11,9 @@ import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { DecisionType } from "../../tools/request.ts";
 import { toolError } from "../../tools/tool.ts";
+import table from "./gate-options.json" with { type: "json" };
 
-const GATE_OPTIONS: OptionTable<InterruptOnConfig & InterruptOnAlias> = {
-  allowedDecisions: "a list of non-empty texts",
-  description: "anything",
-  argsSchema: "a plain object",
-  when: "a function",
-  type: "a text",
-  action_description: "a text",
-  requires_approval: "a function",
-};
+const GATE_OPTIONS: OptionTable<InterruptOnConfig & InterruptOnAlias> = table;
 
 export interface ToolCallView {
   type: "tool_call";

@@ -17,6 +17,8 @@ export interface InstructionOptions {
   repository?: { files: Backend; path: string };
   /** Home folder of the person behind the run. If `isShared`, only files that no single program owns are read. */
   home?: { files: Backend; isShared?: boolean };
+  /** False for places of a repository, or of the home folder with `~`, that are missing. A faster check than the files'. */
+  exists?: (at: string) => boolean;
   /** True for a path below `folder` that a person must allow to be read. Such files are not used. */
   isPrivate?: (path: string) => boolean;
 }
@@ -194,7 +196,7 @@ export class InstructionReader {
   /** Lists the files below a rule folder, in order. */
   async #list(folder: string, row: (typeof table.rules)[number], depth = 0): Promise<string[]> {
     const place = this.#place(folder);
-    const { files = [] } = (await place?.files.ls(place.path)) ?? {};
+    const { files = [] } = (this.#isMissing(folder) ? undefined : await place?.files.ls(place.path)) ?? {};
     const paths: string[] = [];
     for (const { path, is_dir: isFolder } of files.slice(0, INSTRUCTION_LIMITS.rules * 2)) {
       const own = path.split("/").findLast((name) => name !== "") ?? "";
@@ -210,7 +212,7 @@ export class InstructionReader {
   #read(at: string): Promise<string | undefined> {
     const read = async (): Promise<string | undefined> => {
       const place = this.#place(at);
-      if (place === undefined || place.isPrivate) return undefined;
+      if (place === undefined || place.isPrivate || this.#isMissing(at)) return undefined;
       const { files, path } = place;
       if ((await files.ls(path)).code === "not_found") return undefined;
       const file = await readText(files, path, INSTRUCTION_LIMITS.bytes);
@@ -235,6 +237,10 @@ export class InstructionReader {
     if (!isAtOrBelow(at, this.#top)) return repository && { files: repository.files, path: at };
     const path = addPrefix(folder, stripPrefix(this.#top, at));
     return { files: this.#files, path, isPrivate: isPrivate?.(path) === true };
+  }
+
+  #isMissing(at: string): boolean {
+    return this.#options.exists?.(at) === false;
   }
 
   /** The name of a file for the model: its path, or the way to it from the workspace. */

@@ -8,6 +8,7 @@ import { memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { isReply, isTask, withWorkspaceNote } from "../messages/messages.ts";
 import { type WorkspaceFacts, workspaceNote } from "../messages/workspace-note.ts";
+import facts from "./workspace-facts.json" with { type: "json" };
 
 /** Adds a listing of the workspace to a thread's first message. A folder that cannot be read is left out. */
 export const workspaceMiddleware = (backend: BackendSource, path: string, log: Logger): Middleware => ({
@@ -49,21 +50,8 @@ async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | 
   };
 }
 
-/** Names of files at the top of a project, and its language. */
-const MANIFESTS: ReadonlyArray<readonly [name: RegExp, language: string]> = [
-  [/^tsconfig.*\.json$/, "TypeScript"],
-  [/^(package|deno)\.jsonc?$/, "JavaScript"],
-  [/^(pyproject\.toml|setup\.(py|cfg)|requirements.*\.txt|Pipfile)$/, "Python"],
-  [/^go\.mod$/, "Go"],
-  [/^Cargo\.toml$/, "Rust"],
-  [/^(pom\.xml|build\.gradle(\.kts)?)$/, "Java or Kotlin"],
-  [/^Gemfile$/, "Ruby"],
-  [/^composer\.json$/, "PHP"],
-  [/\.(sln|csproj|fsproj)$/, ".NET"],
-  [/^CMakeLists\.txt$/, "C or C++"],
-  [/^mix\.exs$/, "Elixir"],
-  [/^Package\.swift$/, "Swift"],
-];
+/** Expressions for files at the top of a project, and its language. */
+const MANIFESTS = facts.manifests.map(([name = "", language = ""]) => [new RegExp(name), language] as const);
 
 /** Scripts and targets that check or build a project, the most useful first. */
 const TASKS = ["test", "check", "lint", "typecheck", "build"] as const;
@@ -88,14 +76,7 @@ async function findCommands(
 }
 
 /** Entries of `.git` while something is under way. */
-const UNDER_WAY: Readonly<Record<string, string>> = {
-  MERGE_HEAD: "a merge is under way",
-  "rebase-merge": "a rebase is under way",
-  "rebase-apply": "a rebase is under way",
-  CHERRY_PICK_HEAD: "a cherry-pick is under way",
-  REVERT_HEAD: "a revert is under way",
-  BISECT_LOG: "a bisection is under way",
-};
+const UNDER_WAY: Readonly<Record<string, string>> = facts.underWay;
 
 /** Read from files: to run Git here could start programs that the settings of the repository name. */
 async function readGitState(backend: Backend, path: string): Promise<string | undefined> {

@@ -5,7 +5,7 @@ import { notingFiles, listRooms, listedSkills, loadSkills } from "../../agent/la
 import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { LOCAL } from "../../runs/run.ts";
-import { FileTree, type SharedConfig, readAgentFiles } from "../file-tree.ts";
+import { FileTree, type SharedConfig, readAgentFiles, workspaceFolders } from "../file-tree.ts";
 import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { namedModels, withAllowedModels } from "../models.ts";
 import { folderProblem } from "../../config/paths.ts";
@@ -40,7 +40,8 @@ async function agentFiles(config: FilesConfig, log: Logger): Promise<AgentFile[]
   if (workspace === undefined || folderProblem(workspace) !== undefined) return [];
   const own = new Set(subagents.map(({ name }) => name));
   const files = new FilesystemBackend({ rootDir: workspace, virtualMode: true });
-  return (await readAgentFiles(config, OWNER, files, log, "")).filter(({ name }) => !own.has(name));
+  const folders = workspaceFolders("agents", workspace, "");
+  return (await readAgentFiles(config, OWNER, [[files, folders]], log)).filter(({ name }) => !own.has(name));
 }
 
 const OWNER = { principal: LOCAL };

@@ -6,6 +6,7 @@ import { orElse } from "../../core/errors.ts";
 import { trimEndOf } from "../../core/text.ts";
 import { type Glob, compileGlob } from "../glob.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
+import table from "./character-classes.json" with { type: "json" };
 
 interface IgnoreRule {
   glob: Glob;
@@ -71,15 +72,7 @@ function parseRule(line: string): IgnoreRule | undefined {
   return compiled.ok ? { glob: compiled.glob, directoriesOnly, excludes } : undefined;
 }
 
-const CLASSES: Readonly<Record<string, string>> = {
-  alnum: "a-zA-Z0-9",
-  alpha: "a-zA-Z",
-  digit: "0-9",
-  lower: "a-z",
-  upper: "A-Z",
-  space: " \t",
-  xdigit: "0-9a-fA-F",
-};
+const CLASSES: Readonly<Record<string, string>> = table;
 
 const isGit = (path: string): boolean => path.endsWith(".git") && /(?:^|\/)\.git$/.test(path);
 

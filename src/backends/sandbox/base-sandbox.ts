@@ -26,6 +26,7 @@ import { relativeTo, validatePath } from "../paths.ts";
 import type { SearchableContent } from "../search.ts";
 import { compileSearch, fileFilter, searchFiles, searchable, sortByPath } from "../search.ts";
 import { type RunCommand, SandboxFiles, type SandboxFilesOptions } from "./sandbox-files.ts";
+import { SandboxJobs } from "./sandbox-jobs.ts";
 
 export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   /** Larger files are not read, searched or edited. Default 10. */
@@ -143,11 +144,13 @@ const toListing = (entries: FileInfo[], skipped: number): { files: FileInfo[]; s
 });
 
 /**
- * The files of any sandbox that can run a command. Every file operation is a command; pages, searches and edits are
+ * The files and background jobs of any sandbox that can run a command. Every operation is a command; pages, searches and edits are
  * made here, so they are the same as in every other backend. Follows links, which cannot leave the sandbox.
  */
 export abstract class BaseSandbox extends CheckedBackend implements SandboxBackend {
   readonly capabilities: Partial<BackendCapabilities>;
+  /** A sandbox that stays when it is closed closes them. */
+  readonly jobs: SandboxJobs;
 
   /**
    * @param isolation the barrier between commands and this machine.
@@ -168,6 +171,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
       if (!valid.ok) return valid;
       return { path: valid.path, id: this.id, files, maxFileSize: maxFileSizeMb * 1024 * 1024 };
     });
+    this.jobs = new SandboxJobs((command, call) => this.execute(command, call), run, readChunk);
     this.capabilities = {
       ...COMPLETE,
       executeOptions: true,

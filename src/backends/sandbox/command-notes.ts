@@ -1,7 +1,8 @@
 import texts from "../texts.json" with { type: "json" };
 import { fill } from "../../core/text.ts";
-/** Lines below the output of a sandboxed command with reasons that its programs cannot know. */
+import patterns from "./output-patterns.json" with { type: "json" };
 
+/** Lines below the output of a sandboxed command with reasons that its programs cannot know. */
 export function commandNotes(
   output: string,
   facts: {
@@ -19,36 +20,16 @@ export function commandNotes(
   },
 ): string | undefined {
   const { command, isGuarded, signs, isNew = false, memoryMb, scratchMb } = facts;
+  const says = (kind: keyof typeof patterns): boolean => new RegExp(patterns[kind], "i").test(output);
+  const signing = /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/;
+  const commits = command.split(/[\n|;&]/).some((part) => /\bgit\b/.test(part) && signing.test(part));
   const notes: [applies: boolean, note: string][] = [
     [isNew, texts.startedAgain],
     [memoryMb !== undefined, fill(texts.outOfMemory, memoryMb)],
-    [
-      isGuarded &&
-        /read-only file system|EROFS|EBUSY|EISDIR|EPERM|device or resource busy|is a directory|operation not permitted/i.test(
-          output,
-        ),
-      texts.readOnlyStarters,
-    ],
-    [
-      /EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|could not resolve (?:host|proxy)|couldn't resolve host|name resolution|temporary failure resolving|name or service not known|network is unreachable|network is disabled|nodename nor servname|failed to (?:lookup address|resolve)|dial tcp: lookup/i.test(
-        output,
-      ),
-      texts.noNetwork,
-    ],
-    [
-      scratchMb !== undefined && /no space left on device|ENOSPC|disk quota exceeded/i.test(output),
-      fill(texts.scratchFull, scratchMb),
-    ],
-    [
-      signs &&
-        command
-          .split(/[\n|;&]/)
-          .some(
-            (part) =>
-              /\bgit\b/.test(part) && /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/.test(part),
-          ),
-      texts.notSigned,
-    ],
+    [isGuarded && says("readOnly"), texts.readOnlyStarters],
+    [says("noNetwork"), texts.noNetwork],
+    [scratchMb !== undefined && says("full"), fill(texts.scratchFull, scratchMb)],
+    [signs && commits, texts.notSigned],
   ];
   const applying = notes.flatMap(([applies, note]) => (applies ? [`[${note}]`] : []));
   return applying.length === 0 ? undefined : applying.join("\n");

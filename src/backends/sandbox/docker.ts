@@ -7,6 +7,7 @@ import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords, unattended } from "./environment.ts";
+import { script } from "./sandbox-files.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
 
@@ -35,8 +36,7 @@ const CONFINEMENT = splitWords(
 );
 
 /** Bash where there is one, because models write for it. */
-const START =
-  'cd -- "$1" || exit 1; if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi; exec sh -c "$2"';
+const START = script("start in container");
 
 /** Removes complaints of shells without a terminal, which do not concern the command. */
 export function withoutTtyNoise(output: string): string {
@@ -64,7 +64,6 @@ export class DockerSandbox extends BaseSandbox {
   readonly #container: Container;
   readonly #options: DockerOptions;
   readonly #runner: ProcessRunner;
-  readonly #atWork = new Set<string>();
 
   constructor(container: Container, options: DockerOptions, runner: ProcessRunner) {
     super({ root: options.workdir ?? "/workspace", readChunk: 4 * 1024 * 1024 }, "container");
@@ -97,12 +96,12 @@ export class DockerSandbox extends BaseSandbox {
     return this.#exec(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
   }
 
-  /** Ends the commands that run; removes the container if it was made for this sandbox. */
+  /** Ends commands, jobs and leftover programs; removes the container if it was made for this sandbox. */
   async close(): Promise<void> {
-    const marks = [...this.#atWork];
+    const ending = this.jobs.close();
     await this.#runner.close();
     if (this.#container.own === undefined) {
-      await Promise.all(marks.map((mark) => this.#endMarked(mark)));
+      await this.#end(ending);
       return;
     }
     const runner = new ProcessRunner({ guarded: false });
@@ -121,14 +120,13 @@ export class DockerSandbox extends BaseSandbox {
   }
 
   async #exec(command: string, options: ExecuteOptions, maxOutputBytes: number): Promise<ExecuteResponse> {
-    const mark = randomBytes(12).toString("hex");
+    const mark = this.jobs.newMark();
     const isolated = this.commands.network === false;
     const own = unattended({ TZ: commandZone() }, { ...this.#options.env, ...options.env }, isolated);
     const env = { ...own, [MARK_NAME]: mark };
     const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
     const args = ["exec", ...this.#user(), ...variables, this.id];
     const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT, signal } = options;
-    this.#atWork.add(mark);
     const response = await this.#runner.run(
       {
         ...programLaunch(this.#options, [...args, "sh", "-c", START, "sh", options.cwd ?? "/", command]),
@@ -139,14 +137,13 @@ export class DockerSandbox extends BaseSandbox {
       { timeout, signal },
     );
     const wasBrokenOff = response.timedOut === true || response.exitCode === null;
-    if (wasBrokenOff) await this.#endMarked(mark);
-    this.#atWork.delete(mark);
+    if (wasBrokenOff) await this.#end(`set -- ${mark}\n${END_MARKED}`);
     return response;
   }
 
-  /** Ends a command in the container. It would outlive the local program. */
-  async #endMarked(mark: string): Promise<void> {
-    const args = ["exec", ...this.#user(), this.id, "sh", "-c", END_MARKED, "sh", mark];
+  /** Runs a script that ends commands in the container. They would outlive the local program. */
+  async #end(script: string): Promise<void> {
+    const args = ["exec", ...this.#user(), this.id, "sh", "-c", script];
     // A container that exceeded its time may not answer.
     await runDocker(this.#runner, this.#options, args, 10);
   }

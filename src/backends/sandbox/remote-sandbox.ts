@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { isDoneWithin } from "../../core/clock.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { CallOptions } from "../backend.ts";
@@ -9,7 +8,7 @@ import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
 import { END_MARKED, MARK_NAME, unattended } from "./environment.ts";
-import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
+import { type FileTransfer, assignments, script, scriptLine } from "./sandbox-files.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
 
 /** Options for sandboxes of all providers. */
@@ -45,11 +44,8 @@ export interface RemoteMachine extends FileTransfer {
 /** After the end of a command, its output counts as complete if nothing arrives for this time. */
 const QUIET_MS = 2000;
 
-/** Bash where there is one, because models write for it. Standard input is closed. */
-const START = `
-if command -v bash >/dev/null 2>&1; then shell=bash; else shell=sh; fi
-cd -- "$directory" || exit 1
-`;
+/** Most time for ending commands. */
+const ENDING_MS = 2000;
 
 /** A sandbox at a provider. Made by `openRemote`. */
 export class RemoteSandbox extends BaseSandbox {
@@ -60,6 +56,7 @@ export class RemoteSandbox extends BaseSandbox {
   readonly #workdir: string;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
+  #hasStarted = false;
   #closed: Promise<void> | undefined;
 
   constructor(machine: RemoteMachine, options: RemoteOptions, workdir: string) {
@@ -92,12 +89,14 @@ export class RemoteSandbox extends BaseSandbox {
     return this.#run(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
   }
 
-  /** Ends the running commands, and the sandbox if it was made for this object. */
+  /** Ends commands, jobs and leftover programs, and the sandbox if it was made for this object. */
   close(): Promise<void> {
     const end = async (): Promise<void> => {
+      const ending = this.jobs.close();
       this.#closing.abort();
       await Promise.allSettled(this.#running);
       if (this.#options.sandboxId === undefined) await this.#machine.remove();
+      else if (this.#hasStarted) await this.#end(ending);
       await this.#machine.release();
     };
     return (this.#closed ??= end());
@@ -121,7 +120,8 @@ export class RemoteSandbox extends BaseSandbox {
     const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT } = options;
     const signals = [this.#closing.signal, ...(options.signal === undefined ? [] : [options.signal])];
     const signal = AbortSignal.any(signals);
-    const mark = randomBytes(12).toString("hex");
+    this.#hasStarted = true;
+    const mark = this.jobs.newMark();
     const onShown = (chunk: string): void => options.onOutput?.(chunk);
     const output = new CommandOutput(maxOutputBytes, onShown, options.keepBytes);
     if (signal.aborted) return { output: "", exitCode: null, truncated: false };
@@ -132,13 +132,13 @@ export class RemoteSandbox extends BaseSandbox {
     const entries = Object.entries(env).map(([name, value], at) => [`e${at}`, `${name}=${value}`] as const);
     const variables = { directory: options.cwd ?? "/", command, ...Object.fromEntries(entries) };
     const given = entries.map(([name]) => `"$${name}"`).join(" ");
-    const script = `${assignments(variables)}${START}exec env ${given} "$shell" -c "$command" </dev/null\n`;
+    const line = `${assignments(variables)}${script("start at provider")}exec env ${given} "$shell" -c "$command" </dev/null\n`;
     let isStopped = false;
     const onOutput = (stream: OutputStream, chunk: Buffer): void => {
       // Shells around the command report its end on standard error.
       if (!isStopped || stream === "stdout") output.add(stream, chunk);
     };
-    const ended = this.#toEnd(script, onOutput, settled.signal);
+    const ended = this.#toEnd(line, onOutput, settled.signal);
     try {
       const first = await Promise.race([ended, stopped]);
       if (typeof first === "object") {
@@ -147,13 +147,20 @@ export class RemoteSandbox extends BaseSandbox {
         return { ...written(output), exitCode, truncated: output.truncated || isBroken };
       }
       isStopped = true;
-      const kill = this.#toEnd(`set -- ${mark}\n${END_MARKED}`, () => {}, settled.signal);
-      await isDoneWithin(2000, Promise.allSettled([kill, ended]));
+      const kill = this.#end(`set -- ${mark}\n${END_MARKED}`);
+      await Promise.all([kill, isDoneWithin(ENDING_MS, Promise.allSettled([ended]))]);
       output.finish();
       return first === "timeout" ? timedOutResponse(output, timeout) : { ...written(output), exitCode: null };
     } finally {
       settled.abort();
     }
+  }
+
+  /** Runs a script that ends commands, for a short time at most. */
+  async #end(script: string): Promise<void> {
+    const done = new AbortController();
+    await isDoneWithin(ENDING_MS, Promise.allSettled([this.#toEnd(script, () => {}, done.signal)]));
+    done.abort();
   }
 
   /** Runs a script to its end. `isBroken` is true if the output broke off. */

@@ -1,9 +1,9 @@
-# File operations as shell commands that POSIX shells, GNU, BusyBox and BSD tools understand. Variables are
+# File operations, background jobs and commands as shell commands that POSIX shells, GNU, BusyBox and BSD tools understand. Variables are
 # base64. Answers are lines behind a random mark; values other than plain numbers or words are base64. The last
 # line marks the answer as complete.
 
 # Script: prelude
-LC_ALL=C; export LC_ALL
+inherited=$LC_ALL; LC_ALL=C; export LC_ALL
 say() { printf '\n%s %s %s\n' "$mark" "$1" "$2"; }
 finish() { say result "$1"; say end 1; exit 0; }
 encode() { base64 | tr -d '\n\r'; }
@@ -90,3 +90,84 @@ finish written
 if [ ! -e "$file" ] && [ ! -L "$file" ]; then finish missing; fi
 rm -rf "$file" 2>/dev/null || finish denied
 finish deleted
+
+# Script: start job
+# Starts a command beside a supervisor, in a session of their own. Each has a mark by which it can be ended.
+(umask 077; mkdir -p "$jobs/$id") 2>/dev/null || finish failed
+if command -v setsid >/dev/null 2>&1; then session=setsid; else session=nohup; fi
+if command -v bash >/dev/null 2>&1; then shell=bash; else shell=sh; fi
+if [ -n "$inherited" ]; then LC_ALL=$inherited; else unset LC_ALL; fi
+DEEPAGENT_COMMAND=${group}s$id $session sh -c "$supervise" sh "$jobs/$id" "$group-$id-" "$shell" "$command" "$most" "$ending" \
+  </dev/null >/dev/null 2>&1 &
+finish started
+
+# Script: supervise job
+# Keeps the beginning of the output, and notes the exit code when the last program of the job has ended. Ends the
+# job if nobody has renewed it for half an hour: then the server that started it is gone.
+folder=$1 job=$2 most=$5 ending=$6
+end_marked() { eval "$ending"; }
+keep() {
+  size=-1
+  while now=$(wc -c <"$folder/output"); [ "$now" -gt "$size" ] && [ "$now" -lt "$most" ]; do
+    size=$now
+    dd bs=65536 count=64 >>"$folder/output" 2>/dev/null
+  done
+  cat >/dev/null
+}
+: >"$folder/output"
+(
+  idle=0
+  while [ "$idle" -lt 30 ] && sleep 60 && [ ! -e "$folder/exit" ]; do
+    idle=$((idle + 1))
+    if rm "$folder/renewed" 2>/dev/null; then idle=0; fi
+  done
+  [ -e "$folder/exit" ] || end_marked "$job"
+) &
+{ DEEPAGENT_COMMAND=$job "$3" -c "$4" </dev/null 2>&1; echo "$?" >"$folder/code"; } | keep
+while grep -qs -e "$job" /proc/[0-9]*/environ; do sleep 1; done
+mv "$folder/code" "$folder/exit"
+
+# Script: list jobs
+# Lists the exit codes of the jobs that have ended, and renews the others.
+for folder in "$jobs"/*; do
+  if [ -e "$folder/exit" ]; then say "${folder##*/}" "$(cat "$folder/exit")"; else : >"$folder/renewed"; fi
+done
+finish listed
+
+# Script: read job
+# Reads a piece of the output. A job that had ended before has no more.
+[ -e "$jobs/$id/output" ] || finish missing
+[ ! -e "$jobs/$id/exit" ] || say exit "$(cat "$jobs/$id/exit")"
+printf '\n%s data ' "$mark"
+tail -c "+$from" "$jobs/$id/output" | head -c "$count" | encode
+finish read
+
+# Script: stop job
+# Asks the programs of a job to end, and ends those that have not after two seconds.
+end_marked() { eval "$ending"; }
+await() {
+  count=0
+  while [ ! -e "$jobs/$id/exit" ] && [ "$count" -lt 20 ]; do
+    count=$((count + 1))
+    sleep 0.1 2>/dev/null || { sleep 1; count=$((count + 9)); }
+  done
+}
+for marked in $(cd /proc && grep -ls -e "$group-$id-" [0-9]*/environ); do
+  kill -s TERM "${marked%/environ}" 2>/dev/null
+done
+await
+[ -e "$jobs/$id/exit" ] || end_marked "$group-$id-"
+await
+[ -e "$jobs/$id/exit" ] || echo 137 >"$jobs/$id/exit"
+finish stopped
+
+# Script: start in container
+# Runs the command $2 in the directory $1.
+cd -- "$1" || exit 1
+if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi
+exec sh -c "$2"
+
+# Script: start at provider
+# Chooses bash where there is one, because models write for it, and goes to the directory.
+if command -v bash >/dev/null 2>&1; then shell=bash; else shell=sh; fi
+cd -- "$directory" || exit 1

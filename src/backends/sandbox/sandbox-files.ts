@@ -184,30 +184,39 @@ export class SandboxFiles {
     }
   }
 
-  /** Runs a script and reads its answer by key. */
-  async #ask(text: string, variables: Readonly<Record<string, string>>, options: CallOptions) {
-    options.signal?.throwIfAborted();
-    const mark = `@${randomBytes(12).toString("hex")}`;
-    const command = [`mark='${mark}'`, script("prelude"), assignments(variables), text].join("\n");
-    const { output } = await this.#run(command, options);
-    options.signal?.throwIfAborted();
-    const said = new Map<string, string>();
-    for (const line of output.split("\n")) {
-      if (!line.startsWith(`${mark} `)) continue;
-      const [key = "", ...value] = line
-        .slice(mark.length + 1)
-        .trimEnd()
-        .split(" ");
-      said.set(key, value.join(" "));
-    }
-    if (!said.has("end") || !said.has("result"))
-      throw new SandboxAnswerError("the sandbox returned an incomplete answer");
-    return said;
+  #ask(text: string, variables: Readonly<Record<string, string>>, options: CallOptions) {
+    return askSandbox((command) => this.#run(command, options), text, variables, options);
   }
 
   #real(path: string): string {
     return path === "/" ? this.#root || "/" : this.#root + path;
   }
+}
+
+/** Runs a script and reads its answer by key. Throws if the answer is missing or cut off. */
+export async function askSandbox(
+  run: (command: string) => ReturnType<RunCommand>,
+  text: string,
+  variables: Readonly<Record<string, string>>,
+  { signal }: CallOptions = {},
+): Promise<ReadonlyMap<string, string>> {
+  signal?.throwIfAborted();
+  const mark = `@${randomBytes(12).toString("hex")}`;
+  const command = [`mark='${mark}'`, script("prelude"), assignments(variables), text].join("\n");
+  const { output } = await run(command);
+  signal?.throwIfAborted();
+  const said = new Map<string, string>();
+  for (const line of output.split("\n")) {
+    if (!line.startsWith(`${mark} `)) continue;
+    const [key = "", ...value] = line
+      .slice(mark.length + 1)
+      .trimEnd()
+      .split(" ");
+    said.set(key, value.join(" "));
+  }
+  if (!said.has("end") || !said.has("result"))
+    throw new SandboxAnswerError("the sandbox returned an incomplete answer");
+  return said;
 }
 
 const scriptFailure = (path: string, result = ""): BackendFailure =>
@@ -220,7 +229,7 @@ const PENDING = "\nfinish pending\n";
 
 /** The scripts by their names, in lines such as `# Script: read`, without other comments. */
 const parts = scripts.replaceAll(/^# (?!Script:).*\n/gm, "").split(/^# Script: (.*)\n/m);
-const script = (name: string): string => `\n${parts[parts.indexOf(name) + 1]}`;
+export const script = (name: string): string => `\n${parts[parts.indexOf(name) + 1]}`;
 
 /** Shell code that sets variables. Names must be plain; values may be anything. */
 export const assignments = (variables: Readonly<Record<string, string>>): string => {

@@ -30,7 +30,8 @@ interface Job {
   process: ProcessGroup;
 }
 
-const MAX_RUNNING = 16;
+/** Background jobs that run at one time. */
+export const MOST_JOBS = 16;
 
 /** Time without a command or a look at a job after which background programs end, in ms: the run waits for a person. */
 const IDLE_MS = 1_800_000;
@@ -45,17 +46,13 @@ class ProcessJobs implements BackgroundJobs {
   }
 
   async start(command: string, options: LaunchOptions = {}): Promise<JobResult> {
-    const full: JobResult = {
-      code: "unsupported",
-      error: `${MAX_RUNNING} background jobs are already running; stop one first`,
-    };
-    if (this.#isFull()) return full;
+    if (this.#isFull()) return tooManyJobs;
     const process = await this.#start(command, { ...options, keepPrograms: true });
     if ("error" in process) return process;
     const job = this.adopt(command, process);
     if (job !== undefined) return { job };
     await process.terminate();
-    return full;
+    return tooManyJobs;
   }
 
   /** Makes a job of a started command, until all of its programs have ended. Returns undefined if there are too many. */
@@ -77,7 +74,7 @@ class ProcessJobs implements BackgroundJobs {
   }
 
   #isFull(): boolean {
-    return [...this.#jobs.values()].filter(({ info }) => info.exitCode === undefined).length >= MAX_RUNNING;
+    return [...this.#jobs.values()].filter(({ info }) => info.exitCode === undefined).length >= MOST_JOBS;
   }
 
   list(): JobInfo[] {
@@ -104,7 +101,12 @@ const jobResult = ({ info, process }: Job): JobResult => ({
   truncated: process.output.truncated,
 });
 
-const unknownJob = (id: string): JobResult => ({
+export const tooManyJobs: JobResult = {
+  code: "unsupported",
+  error: `${MOST_JOBS} background jobs are already running; stop one first`,
+};
+
+export const unknownJob = (id: string): JobResult => ({
   code: "not_found",
   error: `There is no background job '${id}'; jobs end with the run that started them`,
 });
@@ -208,7 +210,7 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     const notes = [
       launch.explain?.(response),
       left !== undefined && job === undefined
-        ? `[The programs that this command left running were stopped, because ${MAX_RUNNING} background jobs are running already.]`
+        ? `[The programs that this command left running were stopped, because ${MOST_JOBS} background jobs are running already.]`
         : undefined,
     ].filter((note) => note !== undefined);
     const output = notes.reduce(withLine, response.output);

@@ -10,6 +10,7 @@ import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { type LoadPackage, loadOptional } from "../../core/optional-package.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { validatePath } from "../paths.ts";
+import columns from "./postgres-columns.json" with { type: "json" };
 
 /** The part of a `pg` pool that is used. */
 export interface PostgresPool {
@@ -33,15 +34,7 @@ export interface PostgresPlace extends PostgresBackendOptions {
 
 const PAGE_ROWS = 1000;
 
-const COLUMNS: Readonly<Record<string, string>> = {
-  path: "text",
-  content: "text",
-  encoding: "text",
-  size: "bigint",
-  version: "uuid",
-  created_at: "timestamp with time zone",
-  modified_at: "timestamp with time zone",
-};
+const COLUMNS: Readonly<Record<string, string>> = columns;
 
 /** The files below a prefix of one table. Text is kept as text, other bytes as base64. */
 export class PostgresFiles implements FileStore {

@@ -16,14 +16,7 @@ export const IS_NEWS =
   "kind IN ('run_completed', 'run_failed', 'question_asked', 'approval_requested', 'todos', 'subagent_started', 'subagent_finished')";
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */
-export const TABLES_OF_RUN = [
-  "run_events",
-  "questions",
-  "effects",
-  "run_messages",
-  "run_grants",
-  "used_answers",
-  "model_requests",
-  "run_shares",
-  "news_deliveries",
-];
+export const TABLES_OF_RUN =
+  "run_events questions effects run_messages run_grants used_answers model_requests run_shares news_deliveries".split(
+    " ",
+  );

@@ -114,18 +114,10 @@ export function accepts(header: string, type: string): boolean {
 }
 
 /** Headers that must not be repeated, because a proxy and this server could read them differently. */
-const SINGLE = [
-  "host",
-  "origin",
-  "authorization",
-  "content-type",
-  "content-encoding",
-  "last-event-id",
-  "mcp-session-id",
-  "mcp-protocol-version",
-  "mcp-method",
-  "mcp-name",
-];
+const SINGLE =
+  "host origin authorization content-type content-encoding last-event-id mcp-session-id mcp-protocol-version mcp-method mcp-name".split(
+    " ",
+  );
 
 /** True if no such header is repeated. Otherwise this answers the request with 400. */
 export function hasSingleHeaders(request: IncomingMessage, response: ServerResponse): boolean {

@@ -3,19 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Html } from "../views/html.ts";
 import type { Asset } from "./assets.ts";
 import { type Entrance, PROOF_HEADER } from "./tab-secrets.ts";
+import headers from "./security-headers.json" with { type: "json" };
 
-export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
-  // Nothing from elsewhere, nothing inline, no frames, forms to this server only.
-  "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; " +
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  "x-frame-options": "DENY",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  "cache-control": "no-store",
-};
+/** Nothing from elsewhere, nothing inline, no frames, forms to this server only. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = headers;
 
 /** True if a request comes from a page of one of these origins, or from none and changes nothing. */
 export function isFrom({ method, headers }: IncomingMessage, origins: readonly string[]): boolean {

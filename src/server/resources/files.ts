@@ -69,14 +69,9 @@ export const listMemories: ListSection = async (scope, { limit, after = "" }) =>
 export const DIRECTORY_TYPE = "inode/directory";
 
 /** Failures that a client sees only as "not found". */
-const NOT_FOUND: ReadonlySet<BackendErrorCode> = new Set([
-  "not_found",
-  "not_directory",
-  "permission_denied",
-  "invalid_path",
-  "outside_root",
-  "symlink",
-]);
+const NOT_FOUND: ReadonlySet<string> = new Set(
+  "not_found not_directory permission_denied invalid_path outside_root symlink".split(" "),
+);
 
 interface ReadTarget {
   backend: Backend;

@@ -99,7 +99,7 @@ const readMarks = byIdentity(({ attrs }: Element): readonly string[] =>
   attrs
     .filter(({ name }) => name === "class" || name === "id")
     .flatMap(({ value }) => value.toLowerCase().split(/\s+/, 50))
-    .filter((name) => new Set(Object.values(markup).flat()).has(name)),
+    .filter((name) => [...MARKS.values()].some((names) => names.has(name))),
 );
 
 /** True if a class or the ID of the element has one of the names of `mark`. */

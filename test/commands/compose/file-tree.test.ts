@@ -228,7 +228,7 @@ describe("linkedSkills", () => {
     symlinkSync(join(folder, "gone"), join(skills, "gone"));
     const privatePaths = [join(folder, "data")];
     const config = { workspace: make("project"), skills: [skills], privatePaths };
-    expect(linkedSkills(config, NOBODY)).toEqual([["/skills/skills/far", far]]);
+    expect(linkedSkills(config, skillFolders(config, NOBODY))).toEqual([["/skills/skills/far", far]]);
     const files = { ...ALL };
     const mounts = new FileTree({ ...config, ...PLACES, respectGitignore: true, files }).mounts({
       principal: "local",
@@ -244,6 +244,7 @@ describe("linkedSkills", () => {
   it("leaves out the links of a folder in the workspace", () => {
     const workspace = make("project");
     symlinkSync(skill("elsewhere/x"), join(make("project/skills"), "x"));
-    expect(linkedSkills({ workspace, skills: [join(workspace, "skills")] }, NOBODY)).toEqual([]);
+    const own = { workspace, skills: [join(workspace, "skills")] };
+    expect(linkedSkills(own, skillFolders(own, NOBODY))).toEqual([]);
   });
 });
