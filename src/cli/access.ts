@@ -6,7 +6,7 @@ import { createAuthenticator, isIssued, tokenVerifier } from "../server/auth/aut
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { withLocalRuns } from "./local-runs.ts";
-import { complain, say, unknownAction } from "./output.ts";
+import { complain, say, sayRows, unknownAction } from "./output.ts";
 import { parsedUrl } from "../core/unknown.ts";
 
 const NAMES = ["list", "revoke"];
@@ -33,7 +33,7 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
     const { tokens } = local.config.http;
     const { holds } = createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] });
     const rows = await Promise.all(all.map(async (one) => [one, await loadToken(one, holds)] as const));
-    if (args.flags["json"] === true) return say(...rows.map((row) => JSON.stringify(toDocument(...row))));
+    if (args.flags["json"] === true) return sayRows(rows.map((row) => toRow(...row)));
     return say(
       ...(rows.length === 0
         ? ["There are no links and no subscriptions."]
@@ -51,20 +51,10 @@ async function loadToken(access: Access, holds: Holds): Promise<TokenState | und
   return (await holds(access)) ? "accepted" : "refused";
 }
 
-const toDocument = (access: Access, token: TokenState | undefined) => ({
-  id: access.id,
-  kind: access.kind,
-  principal: access.principal,
-  has_token: access.credential !== undefined,
-  token,
-  run_id: access.runId,
-  run: access.name,
-  event: access.type,
-  host: hostName(access),
-  created_at: access.createdAt === undefined ? undefined : isoTime(access.createdAt),
-  expires_at: isoTime(access.expiresAt),
-  opened: access.opened,
-});
+const toRow = (access: Access, token: TokenState | undefined): object => {
+  const { type: event, name: run, credential, url: _url, ...facts } = access;
+  return { ...facts, hasToken: credential !== undefined, token, run, event, host: hostName(access) };
+};
 
 function accessLine(access: Access, token: TokenState | undefined): string {
   const { id, kind, principal, name = "all runs", type, opened, createdAt, expiresAt } = access;

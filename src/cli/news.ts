@@ -1,11 +1,11 @@
 /** Actions on messages about runs that no receiver has accepted yet. */
-import { durationText, isoTime } from "../core/clock.ts";
+import { durationText } from "../core/clock.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import type { WaitingNews } from "../runs/news.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
-import { complain, say, unknownAction } from "./output.ts";
+import { complain, say, sayRows, unknownAction } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
 import { fit, outputStyle } from "./terminal/text.ts";
 
@@ -42,7 +42,18 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
 
 async function list({ operator, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
   const found = await operator.outbox.list(500);
-  if (flags["json"] === true) return say(...found.map((one) => JSON.stringify(toDocument(one))));
+  if (flags["json"] === true)
+    return sayRows(
+      found.map(({ target: channel, type: event, dueAt: nextAttemptAt, name: _run, ...one }) => {
+        return {
+          ...one,
+          state: nextAttemptAt === undefined ? "given_up" : "waiting",
+          channel,
+          event,
+          nextAttemptAt,
+        };
+      }),
+    );
   if (found.length === 0) return say("All messages were delivered.");
   const { colors, rowWidth: width } = outputStyle();
   for (const one of found) {
@@ -63,15 +74,3 @@ function newsState({ attempts, dueAt, createdAt }: WaitingNews): string {
   if (attempts === 0) return `waiting for ${durationText(now - createdAt)}`;
   return `attempt ${attempts + 1} ${dueAt <= now ? "due" : `in ${durationText(dueAt - now)}`}`;
 }
-
-const toDocument = ({ number, target, type, runId, createdAt, attempts, problem, dueAt }: WaitingNews) => ({
-  number,
-  state: dueAt === undefined ? "given_up" : "waiting",
-  channel: target,
-  event: type,
-  run_id: runId,
-  created_at: isoTime(createdAt),
-  attempts,
-  next_attempt_at: dueAt === undefined ? undefined : isoTime(dueAt),
-  problem,
-});

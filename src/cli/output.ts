@@ -1,4 +1,5 @@
 /** Writes results and problems of commands. */
+import { isoTime } from "../core/clock.ts";
 import { closestName } from "../core/options.ts";
 import { oneLine } from "../core/text.ts";
 import { print } from "./terminal/printer.ts";
@@ -10,6 +11,18 @@ export function say(...lines: readonly string[]): 0 {
 }
 
 export const sayJson = (value: unknown): 0 => say(JSON.stringify(value, null, 2));
+
+/** Writes a list as JSON, one object a line: `createdAt` becomes `created_at`, its milliseconds ISO 8601. */
+export const sayRows = (rows: readonly object[]): 0 =>
+  say(
+    ...rows.map((row) => {
+      const members = Object.entries(row).map(([name, value]: [string, unknown]) => [
+        name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+        typeof value === "number" && name.endsWith("At") ? isoTime(value) : value,
+      ]);
+      return JSON.stringify(Object.fromEntries(members));
+    }),
+  );
 
 /** Prints why a command failed, a line for each problem. Returns the exit code. */
 export function complain(problems: string | readonly string[], code: 1 | 2 = 1): 1 | 2 {

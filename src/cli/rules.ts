@@ -9,7 +9,7 @@ import type { ApprovalRule } from "../rules/call.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
-import { complain, say, unknownAction } from "./output.ts";
+import { complain, say, sayRows, unknownAction } from "./output.ts";
 
 const NAMES = ["list", "remove", "test"];
 
@@ -25,7 +25,10 @@ export async function runRules(args: CommandArguments): Promise<ExitCode> {
     const rules = await local.runs.rules.list();
     if (name === "test") return test(args, words[0] ?? "", rules, local);
     if (name === "remove") return remove(words, rules, local);
-    if (args.flags["json"] === true) return say(...rules.map((rule) => JSON.stringify(toDocument(rule))));
+    if (args.flags["json"] === true)
+      return sayRows(
+        rules.map(({ isUnsandboxed: outsideSandbox, ...rule }) => ({ ...rule, outsideSandbox })),
+      );
     const none =
       "There are no rules. To save one, choose “always allow” when a call waits for your approval.";
     return say(...(rules.length === 0 ? [none] : rules.map(ruleLine)));
@@ -66,19 +69,6 @@ function test(
   });
   return say(`Rules of ${displayText(folder)}:`, ...results);
 }
-
-const toDocument = (rule: ApprovalRule) => ({
-  id: rule.id,
-  rule: rule.rule,
-  folder: rule.folder,
-  outside_sandbox: rule.isUnsandboxed,
-  created_at: isoTime(rule.createdAt),
-  created_by: rule.createdBy,
-  run_id: rule.runId,
-  approval_id: rule.approvalId,
-  uses: rule.uses,
-  last_used_at: rule.lastUsedAt === undefined ? undefined : isoTime(rule.lastUsedAt),
-});
 
 function ruleLine(rule: ApprovalRule): string {
   const { lastUsedAt } = rule;
