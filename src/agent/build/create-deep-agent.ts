@@ -32,7 +32,6 @@ import { LazyModel } from "../models/resolve.ts";
 import { SubagentRunner } from "../langgraph/nested-children.ts";
 import type { AgentDefinition, BuiltSubagent, Goal } from "../langgraph/definition.ts";
 import { JUDGE } from "../langgraph/goal-nodes.ts";
-import { JUDGE_PROMPT } from "../messages/goal-texts.ts";
 import { findingsFormat } from "../models/verdicts.ts";
 import {
   forkStack,
@@ -51,13 +50,7 @@ import type {
   SystemPromptParts,
   TypedDeepAgent,
 } from "./params.ts";
-import {
-  BASE_PROMPT,
-  GENERAL_PURPOSE,
-  GENERAL_PURPOSE_DESCRIPTION,
-  GENERAL_PURPOSE_PROMPT,
-  SHARED_RULES,
-} from "../messages/prompts.ts";
+import { BASE_PROMPT, GENERAL_PURPOSE, PROMPTS } from "../messages/prompts.ts";
 import {
   checkAnswerTools,
   checkFileTools,
@@ -258,8 +251,8 @@ function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAge
   return [
     {
       name: GENERAL_PURPOSE,
-      description: own.description ?? GENERAL_PURPOSE_DESCRIPTION,
-      systemPrompt: own.systemPrompt ?? GENERAL_PURPOSE_PROMPT,
+      description: own.description ?? PROMPTS.generalPurpose.description,
+      systemPrompt: own.systemPrompt ?? PROMPTS.generalPurpose.systemPrompt,
       ...defined({ middleware: own.middleware }),
       // Its parameters are the agent's, which are checked with the agent.
       buildOnUse: true,
@@ -326,7 +319,7 @@ function buildGraphOf(
     : subagentStack(spec, visible, below?.subagents ?? []);
   const prompt = isFork
     ? joinSystem(systemMessage(params.systemPrompt, BASE_PROMPT), spec.systemPrompt ?? "")
-    : systemMessage(spec.systemPrompt, SHARED_RULES);
+    : systemMessage(spec.systemPrompt, PROMPTS.shared);
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork
     ? new SubagentRunner([], 1, "a forked subagent cannot delegate; complete the task directly.")
@@ -340,7 +333,7 @@ function goalOf({ criteria, rounds = 5, model }: GoalOptions, params: DeepAgentP
   const spec: SubAgent = {
     name: JUDGE,
     description: "Judges the goal.",
-    systemPrompt: JUDGE_PROMPT,
+    systemPrompt: PROMPTS.judge,
     tools: [],
     interruptOn: false,
     middleware: [refusingMiddleware(params.interruptOn ?? {}, params.log ?? silentLogger)],

@@ -8,7 +8,7 @@ import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { CONTEXT_CHANNELS } from "../contracts/state.ts";
-import { SUMMARY_PROMPT } from "../messages/prompts.ts";
+import { PROMPTS } from "../messages/prompts.ts";
 import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
 import { contextWindow } from "../models/exchange.ts";
@@ -243,7 +243,7 @@ async function summarize(
   text: string,
   earlier: string | undefined,
   request: ModelRequest,
-  { model = request.model, prompt = SUMMARY_PROMPT, log }: Summarizer,
+  { model = request.model, prompt = PROMPTS.summary, log }: Summarizer,
 ): Promise<string | undefined> {
   const window = contextWindow(model);
   const size = (window === undefined ? PIECE_TOKENS : window * PIECE_PART) * CHARS_PER_TOKEN;

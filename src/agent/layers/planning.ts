@@ -8,7 +8,7 @@ import { specTool } from "../calls/tool.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { goalPrompt } from "../messages/goal-texts.ts";
 import { callsOf, isReply } from "../messages/messages.ts";
-import { SUBAGENT_PROMPT, TODO_PROMPT } from "../messages/prompts.ts";
+import { PROMPTS } from "../messages/prompts.ts";
 import { warnOnce } from "./compose.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 
@@ -18,7 +18,7 @@ export function todoListMiddleware(): Middleware {
   return {
     name: "TodoListMiddleware",
     tools: [tool],
-    wrapModelCall: (request, next) => next(appendSystemPrompt(request, TODO_PROMPT)),
+    wrapModelCall: (request, next) => next(appendSystemPrompt(request, PROMPTS.planning)),
     wrapCall: async (request, next) => {
       if (request.toolCall.name !== tool.name) return next(request);
       const calls = callsOf(request.state.messages.findLast(isReply));
@@ -46,7 +46,7 @@ export interface DelegationOptions {
 /** Delegation: the `task` tool and how to use it. `room`: characters for the list of subagents. */
 export function subagentMiddleware(
   subagents: ReadonlyArray<{ name: string; description: string }>,
-  { systemPrompt = SUBAGENT_PROMPT, taskDescription, folders }: DelegationOptions = {},
+  { systemPrompt = PROMPTS.delegating, taskDescription, folders }: DelegationOptions = {},
   room?: number,
 ): Middleware {
   const listed = listedTypes({ subagents, room }).shown.length;

@@ -2,7 +2,7 @@ import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
-import { SKILLS_PROMPT } from "../messages/prompts.ts";
+import { PROMPTS } from "../messages/prompts.ts";
 import { listedSkills, loadSkills, notingFiles, skillLine, withFolders } from "./skill-files.ts";
 import type { SkillMetadata } from "./skill-files.ts";
 import { warnOnce } from "./compose.ts";
@@ -54,7 +54,7 @@ export function skillsMiddleware(
       const folders = sources.map((source) => `\`${oneLine(source, 1024)}\``).join(", ");
       const more = `More skills exist than are listed here: if none of these fits the task, list ${folders}.`;
       const lines = [...shown.map(skillLine), ...(isCut ? [more] : [])];
-      return next(appendSystemPrompt(request, `${SKILLS_PROMPT}\n\n${lines.join("\n")}`));
+      return next(appendSystemPrompt(request, `${PROMPTS.skills}\n\n${lines.join("\n")}`));
     },
     wrapCall: async (request, next) => {
       const result = await next(request);

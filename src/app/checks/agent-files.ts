@@ -2,7 +2,7 @@
 import { type AgentFile, type ToolOffer, chooseTools } from "../../agent/build/agent-files.ts";
 import { InstructionReader } from "../../agent/layers/instruction-files.ts";
 import { notingFiles, listRooms, listedSkills, loadSkills } from "../../agent/layers/skill-files.ts";
-import { GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
+import { PROMPTS } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { LOCAL } from "../../runs/run.ts";
 import { FileTree, type SharedConfig, readAgentFiles, workspaceFolders } from "../file-tree.ts";
@@ -52,7 +52,7 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
   const wishes = files.map((file) => ({ ...file, isFile: true }));
   const choice = modelChoice({ model: config.model, models: config.models, env, lendable: true });
   const { notices } = withAllowedModels(wishes, namedModels({ config, env, lendable: true }, choice));
-  const general = { name: GENERAL_PURPOSE, description: GENERAL_PURPOSE_DESCRIPTION };
+  const general = { name: GENERAL_PURPOSE, description: PROMPTS.generalPurpose.description };
   const subagents = [general, ...config.subagents, ...files];
   // Without folders of principals in the workspace, everybody has the same folders of skills.
   const tree = new FileTree({ ...config, workspaceFolder: undefined });

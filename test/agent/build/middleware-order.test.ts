@@ -3,7 +3,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
-import { SUBAGENT_PROMPT, TODO_PROMPT } from "../../../src/agent/messages/prompts.ts";
+import { PROMPTS } from "../../../src/agent/messages/prompts.ts";
 import { forkStack, mainStack, subagentStack } from "../../../src/agent/build/middleware-order.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
@@ -86,12 +86,12 @@ describe("texts about delegating", () => {
   };
 
   it("are the built-in ones, the caller's, or none", async () => {
-    expect(await firstRequest({})).toContain(SUBAGENT_PROMPT);
+    expect(await firstRequest({})).toContain(PROMPTS.delegating);
     const own = await firstRequest({ delegation: { systemPrompt: "Delegate boldly." } });
     expect(own).toContain("Delegate boldly.");
-    expect(own).not.toContain(SUBAGENT_PROMPT);
+    expect(own).not.toContain(PROMPTS.delegating);
     const none = await firstRequest({ delegation: { systemPrompt: null } });
-    expect(none).toContain(TODO_PROMPT);
+    expect(none).toContain(PROMPTS.planning);
     expect(none).not.toContain("## Delegating");
   });
 
