@@ -4,18 +4,10 @@ import { readBody } from "./body.ts";
 import { type Network, WebProblem, followRedirects, request } from "./request.ts";
 import { displayHost, urlProblem } from "./url.ts";
 
-/** The part of `RequestInit` that is used here. A body is a text or a form. */
-interface FetchInit {
-  method?: string | undefined;
-  headers?: RequestInit["headers"];
-  body?: RequestInit["body"];
-  signal?: AbortSignal | null | undefined;
-}
-
 /**
  * Makes a `fetch`. It follows three redirects of GET requests without their `authorization`, and returns any other
  * redirect as the answer. It throws WebProblem for an address that may not be asked, and for a late or large answer.
- * `timeoutMs`: for an answer with its body.
+ * `timeoutMs`: for an answer with its body. A body that is sent is a text or a form.
  */
 export function judgedFetch({
   timeoutMs = 20_000,
@@ -23,7 +15,7 @@ export function judgedFetch({
   ...network
 }: Network & { timeoutMs?: number; maxBytes?: number }): (
   url: string | URL,
-  sent?: FetchInit,
+  sent?: { [Name in "method" | "headers" | "body" | "signal"]?: RequestInit[Name] | undefined },
 ) => Promise<Response> {
   return async (given, { method = "GET", headers, body, signal } = {}) => {
     const late = AbortSignal.timeout(timeoutMs);

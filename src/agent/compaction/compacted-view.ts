@@ -8,8 +8,8 @@ import { byGrowth, byIdentity, byValue } from "../../core/by-identity.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { type Block, isMedia, messageKey, mediaLeftOut, mediaName } from "../models/media.ts";
-import { callsOf, copyMessage, textOf, toolText } from "../messages/messages.ts";
+import { isMedia, messageKey, mediaLeftOut, mediaName } from "../models/media.ts";
+import { type Block, callsOf, copyMessage, textOf, toolText } from "../messages/messages.ts";
 import type { KeepingPlace, MarkedPart } from "../messages/kept-texts.ts";
 import {
   HISTORY_FOLDER,

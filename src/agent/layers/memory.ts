@@ -4,10 +4,8 @@ import { listRoots } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
+import type { TextsByName } from "../contracts/state.ts";
 import { asMaterial, memoryGuidelines } from "../messages/prompts.ts";
-
-/** Content of the memory files that exist, by path, in the order of the sources. */
-type MemoryContents = Readonly<Record<string, string>>;
 
 /** Longest part of one file that is shown; the rest is read with the file tools. */
 const MAX_CHARS = 40_000;
@@ -61,5 +59,6 @@ export const memoryMiddleware = (
   },
 });
 
-const readContents = (state: Readonly<Record<string, unknown>>): MemoryContents =>
-  (state["memoryContents"] as MemoryContents | undefined) ?? {}; // our channel
+/** Content of the memory files that exist, by path, in the order of the sources. */
+const readContents = (state: Readonly<Record<string, unknown>>): TextsByName =>
+  (state["memoryContents"] as TextsByName | undefined) ?? {}; // our channel

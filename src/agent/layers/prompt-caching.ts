@@ -1,7 +1,7 @@
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import { isObject, memberOf } from "../../core/unknown.ts";
 import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
-import { copyMessage, textOf } from "../messages/messages.ts";
+import { type Block, copyMessage, textOf } from "../messages/messages.ts";
 import { modelName } from "../models/reply.ts";
 
 const CACHE = { type: "ephemeral" } as const;
@@ -52,10 +52,10 @@ function acceptable(request: ModelRequest): ModelRequest {
   const { systemMessage, messages, tools } = request;
   let excess = ownMarks(request) - MAX_MARKS;
   let isShort = tools.some((tool) => [tool, Reflect.get(tool, "extras")].some(isShortLived));
-  const accept = (blocks: Blocks, mayDrop: boolean): Blocks => {
+  const accept = (blocks: Block[], mayDrop: boolean): Block[] => {
     const accepted = blocks.map((block) => {
       if (!isMarked(block)) return block;
-      const { cache_control: _mark, ...plain } = block as Blocks[number] & { cache_control: unknown };
+      const { cache_control: _mark, ...plain } = block as Block & { cache_control: unknown };
       if (mayDrop && excess > 0) {
         excess -= 1;
         return plain;
@@ -83,14 +83,12 @@ function acceptable(request: ModelRequest): ModelRequest {
 const isShortLived = (item: unknown): boolean =>
   isMarked(item) && memberOf(memberOf(item, "cache_control"), "ttl") !== "1h";
 
-type Blocks = Exclude<BaseMessage["content"], string>;
-
-const promptBlocks = ({ content }: BaseMessage): Blocks => {
+const promptBlocks = ({ content }: BaseMessage): Block[] => {
   if (typeof content !== "string") return content;
   return content === "" ? [] : [{ type: "text", text: content }];
 };
 
-function markEnd(blocks: Blocks, mark: unknown, isFree: boolean): Blocks {
+function markEnd(blocks: Block[], mark: unknown, isFree: boolean): Block[] {
   const last = blocks.at(-1);
   if (!isFree || !last || "cache_control" in last) return blocks;
   return [...blocks.slice(0, -1), { ...last, cache_control: mark }];

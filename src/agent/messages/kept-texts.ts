@@ -286,26 +286,18 @@ export interface WrittenMessages {
   messages: unknown;
 }
 
-interface FoundCall {
-  args: Record<string, unknown>;
-  /** Absent as long as there is none. */
-  result?: {
-    text: string;
-    isError: boolean;
-    /** File that has the whole text, of which the message has the beginning. */
-    keptIn?: string;
-  };
-}
-
 /**
  * The call as its agent made it, with its result. Ids of calls come from models and may occur again: the newest one
- * before the call began counts. `ambiguous`: several agents made one with this id. `time`: when the call began, `since`:
- * when its run began.
+ * before the call began counts. `ambiguous`: several agents made one with this id. `keptIn`: the file that has the whole
+ * text, of which the message has the beginning. `time`: when the call began, `since`: when its run began.
  */
 export function findCall(
   written: readonly WrittenMessages[],
   wanted: Record<"callId" | "tool", string> & Record<"time" | "since" | "depth", number>,
-): FoundCall | "ambiguous" | undefined {
+):
+  | { args: Record<string, unknown>; result?: { text: string; isError: boolean; keptIn?: string } }
+  | "ambiguous"
+  | undefined {
   const { callId, tool, time, since, depth } = wanted;
   const messages = written
     .filter(({ namespace }) => namespace.split("|").filter(Boolean).length === depth)

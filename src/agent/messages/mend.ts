@@ -4,7 +4,7 @@ import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langcha
 import { byGrowth, byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/unknown.ts";
 import { wellFormed } from "../../core/text.ts";
-import { copyMessage, isReply, isResult } from "./messages.ts";
+import { type Block, copyMessage, isReply, isResult } from "./messages.ts";
 
 /**
  * Facts about a thread: the ids of its calls, those without results, whether all results follow their replies in call
@@ -57,9 +57,6 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
   return haveSameItems(repaired, messages) ? messages : repaired;
 }
 
-type Blocks = Exclude<BaseMessage["content"], string>;
-type Block = Blocks[number];
-
 /** Messages without blank texts, empty replies and half characters. A fine history is returned as the same object. */
 export function cleanMessages(messages: BaseMessage[]): BaseMessage[] {
   return threadFacts(messages).isClean ? messages : messages.flatMap((message) => mendMessage(message) ?? []);
@@ -77,7 +74,7 @@ const mendMessage = byIdentity((message: BaseMessage): BaseMessage | null => {
 
 const mendText = (text: string): string => (text.trim() === "" ? "" : wellFormed(text));
 
-function mendBlocks(blocks: Blocks): Blocks {
+function mendBlocks(blocks: Block[]): Block[] {
   const mended = blocks.flatMap((given) => {
     // Pieces of streams were joined by it; other providers refuse it.
     const { index: _index, ...plain } = given;
@@ -108,7 +105,7 @@ export const isOpenAi = (model: BaseChatModel): boolean =>
  */
 export function openAiHistory(messages: BaseMessage[]): BaseMessage[] {
   const history: BaseMessage[] = [];
-  let media: Blocks = [];
+  let media: Block[] = [];
   for (const message of messages) {
     if (!ToolMessage.isInstance(message) && media.length > 0) {
       history.push(mediaMessage(media));
@@ -165,7 +162,7 @@ const withCallBlocks = byIdentity((message: BaseMessage): BaseMessage => {
 
 const isMedia = ({ type }: Block): boolean => type !== "text";
 
-const mediaMessage = (media: Blocks): HumanMessage =>
+const mediaMessage = (media: Block[]): HumanMessage =>
   new HumanMessage({ content: [{ type: "text", text: "[Media of the results above]" }, ...media] });
 
 /** A block of ours in the form that OpenAI's package turns into the provider's, for both of its APIs. */

@@ -23,6 +23,9 @@ import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isInteropZodSchema } from "@langchain/core/utils/types";
 import { orElse } from "../../core/errors.ts";
 
+/** A part of a message whose content is a list. */
+export type Block = Exclude<BaseMessage["content"], string>[number];
+
 // Whole threads are looked through at every step: LangChain's own `isInstance`, for values of any kind, takes
 // ten times as long as the one property that distinguishes messages.
 

@@ -9,9 +9,8 @@ import { headOf, oneLine } from "../../core/text.ts";
 import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
-import { copyMessage } from "../messages/messages.ts";
-
-export type Block = Exclude<BaseMessage["content"], string>[number];
+import type { TextsByName } from "../contracts/state.ts";
+import { type Block, copyMessage } from "../messages/messages.ts";
 
 const MEDIA: ReadonlySet<string> = new Set(
   "image image_url input_image audio input_audio video file document media".split(" "),
@@ -158,10 +157,8 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
   );
 }
 
-/** Messages whose media a provider refused, by `messageKey` the message, with its words. */
-type RefusedMedia = Readonly<Record<string, string>>;
-
-export const withoutRefused = (messages: BaseMessage[], refused: RefusedMedia): BaseMessage[] =>
+/** `refused`: messages whose media a provider refused, by `messageKey` the message, with its words. */
+export const withoutRefused = (messages: BaseMessage[], refused: TextsByName): BaseMessage[] =>
   Object.keys(refused).length === 0
     ? messages
     : messages.map((message) => {
@@ -179,7 +176,7 @@ export function mediaToLeaveOut(
   sent: readonly BaseMessage[],
   refusal: MediaRefusal,
   attempt: number,
-): RefusedMedia {
+): TextsByName {
   const suspects = sent.filter((message) => messageKey(message) !== undefined && hasMedia(message));
   const named =
     attempt > 3 ? [] : namedBy(refusal.text, sent).filter((message) => suspects.includes(message));

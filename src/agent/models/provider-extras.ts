@@ -6,7 +6,7 @@ import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/mes
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
 import { copyMessage } from "../messages/messages.ts";
-import type { JsonFields } from "./strict-chunks.ts";
+import type { Json } from "./profiles/outgoing.ts";
 import { asArray } from "./tool-schema.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 
@@ -17,7 +17,7 @@ interface Extras {
   /** The name under which the thoughts came, where it is not the usual one. */
   field?: "reasoning";
   /** Specific to OpenRouter; complete after the stream. */
-  reasoning_details: JsonFields[];
+  reasoning_details: Json[];
   /** `extra_content` of calls, by the index of the call: Gemini signs its thoughts there. */
   calls: Record<string, unknown>;
 }
@@ -31,10 +31,10 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
   const methods = ["_convertCompletionsDeltaToBaseMessageChunk", "_streamResponseChunks"];
   if (!methods.every((name) => typeof Reflect.get(model, name) === "function")) return model;
   const completions = model as Model & {
-    _convertCompletionsDeltaToBaseMessageChunk(delta: JsonFields, ...more: unknown[]): AIMessageChunk;
+    _convertCompletionsDeltaToBaseMessageChunk(delta: Json, ...more: unknown[]): AIMessageChunk;
     _streamResponseChunks(messages: BaseMessage[], ...more: unknown[]): AsyncGenerator<ChatGenerationChunk>;
   }; // it has the methods
-  const deltas = new WeakMap<object, JsonFields>();
+  const deltas = new WeakMap<object, Json>();
   const convert = completions._convertCompletionsDeltaToBaseMessageChunk.bind(completions);
   completions._convertCompletionsDeltaToBaseMessageChunk = (delta, ...more) => {
     const chunk = convert(delta, ...more);
@@ -58,7 +58,7 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
 }
 
 /** Adds those of one piece of an answer. Returns true if there were any. */
-function take({ reasoning_details: details, tool_calls: calls, ...delta }: JsonFields, extras: Extras) {
+function take({ reasoning_details: details, tool_calls: calls, ...delta }: Json, extras: Extras) {
   for (const detail of asArray(details).filter(isRecord)) takeDetail(detail, extras.reasoning_details);
   const signed = asArray(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
   for (const call of signed.map(recordOf))
@@ -67,7 +67,7 @@ function take({ reasoning_details: details, tool_calls: calls, ...delta }: JsonF
   return typeof delta[THOUGHTS] === "string" || asArray(details).length > 0 || signed.length > 0;
 }
 
-function takeDetail(piece: JsonFields, details: JsonFields[]): void {
+function takeDetail(piece: Json, details: Json[]): void {
   const { index, type } = piece;
   const known = details.find(
     (detail) => index !== undefined && detail["index"] === index && detail["type"] === type,
@@ -106,9 +106,9 @@ function carried(message: BaseMessage, origin: string): BaseMessage {
 }
 
 /** A message of a request with the extras that it carries. */
-export function unpacked({ [PASSED]: passed, ...message }: JsonFields): JsonFields {
+export function unpacked({ [PASSED]: passed, ...message }: Json): Json {
   const packed = Reflect.get(Object(passed), PACKED) as
-    | { fields: JsonFields; calls: [index: string, content: unknown][] }
+    | { fields: Json; calls: [index: string, content: unknown][] }
     | undefined; // written above only
   if (packed === undefined) return passed === undefined ? message : { ...message, [PASSED]: passed };
   const signatureOf = new Map(packed.calls.map(([index, content]) => [Number(index), content]));

@@ -1,9 +1,8 @@
 /** Converts streams of chat completions, and of the Messages API, as servers write them, to the protocol's form. */
 import { randomUUID } from "node:crypto";
 import { isRecord, recordOf } from "../../core/unknown.ts";
+import type { Json } from "./profiles/outgoing.ts";
 import { asArray } from "./tool-schema.ts";
-
-export type JsonFields = Record<string, unknown>;
 
 /** A call whose pieces arrive. */
 interface OpenCall {
@@ -24,7 +23,7 @@ export async function* strictChunks(chunks: AsyncIterable<unknown>): AsyncGenera
   }
 }
 
-function strictDelta({ delta, message }: JsonFields, calls: OpenCall[]): JsonFields {
+function strictDelta({ delta, message }: Json, calls: OpenCall[]): Json {
   const given = recordOf(delta ?? message);
   const { content, tool_calls, reasoning_content: thoughts = given["reasoning"], ...others } = given;
   const pieces = [tool_calls ?? []].flat().filter(isRecord);
@@ -44,10 +43,7 @@ function strictDelta({ delta, message }: JsonFields, calls: OpenCall[]): JsonFie
 
 export const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
-function strictPiece(
-  { index, id: givenId, function: called, ...others }: JsonFields,
-  calls: OpenCall[],
-): JsonFields {
+function strictPiece({ index, id: givenId, function: called, ...others }: Json, calls: OpenCall[]): Json {
   const [id, name] = [textOrEmpty(givenId), textOrEmpty(recordOf(called)["name"])];
   const { arguments: args = "" } = recordOf(called);
   const known = openCall({ id, index, name }, calls);
@@ -120,12 +116,12 @@ const inputTokens = (usage: unknown): number => {
   return [fresh, read, written].reduce<number>((sum, count) => sum + (Number(count) || 0), 0);
 };
 
-function strictEvent(event: JsonFields): JsonFields {
+function strictEvent(event: Json): Json {
   const { type, message, usage, delta } = event;
   if (type === "message_delta")
     return { ...event, delta: recordOf(delta), usage: { output_tokens: 0, ...recordOf(usage) } };
   if (type !== "message_start") return event;
-  const told: JsonFields = { content: [], ...recordOf(message) };
+  const told: Json = { content: [], ...recordOf(message) };
   const used = { input_tokens: 0, output_tokens: 0, ...recordOf(told["usage"]) };
   return { ...event, message: { ...told, usage: used } };
 }

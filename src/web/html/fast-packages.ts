@@ -5,8 +5,7 @@
 import type { Element, Node } from "hast";
 import { byIdentity } from "../../core/by-identity.ts";
 
-type Check = (node: Element, ...others: unknown[]) => unknown;
-type Test = string | Check | readonly Test[] | null | undefined;
+type Test = string | ((node: Element, ...others: unknown[]) => unknown) | readonly Test[] | null | undefined;
 
 /** The names of a list, and what else it tests. */
 const parts = byIdentity((list: readonly Test[]) => ({
