@@ -6,7 +6,7 @@ import texts from "./texts.json" with { type: "json" };
 
 /**
  * Every way a file operation fails: one function, one code and one text per fact. `errors.json` has those whose text
- * names at most one thing, and what error codes mean.
+ * names at most two things as they are, and what error codes mean.
  *
  * A text names at most one path, the one of the call, before any other variable part, so that a mount can put its
  * prefix back. No text has a host path or a stack.
@@ -21,16 +21,12 @@ export type FailureAt = (path: string) => BackendFailure;
 
 const makeFailure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
 
-/** A function for each row, which fills the gap of its text. A test compares the codes of the table with the type. */
+/** A function for each row, which fills the gaps of its text. A test compares the codes of the table with the type. */
 const readRows = (rows: Readonly<Record<string, readonly string[]>>): Record<string, FailureAt> =>
   Object.fromEntries(
     Object.entries(rows).map(([name, [code, text = ""]]) => [
       name,
-      (about = "") =>
-        makeFailure(
-          code as BackendErrorCode,
-          text.replace("{}", () => about),
-        ),
+      (...about: (string | number)[]) => makeFailure(code as BackendErrorCode, fill(text, ...about)),
     ]),
   );
 
@@ -56,10 +52,17 @@ const toConvert = (encoding: string) =>
     ? "Repair these bytes with a command, or ask which encoding they have."
     : `If it reads right, convert it with a command first: iconv -f ${encoding.toUpperCase()} -t UTF-8. Otherwise ask for its encoding.`;
 
-/** A function for each fact. Those of the table have a `fixed` text, or one that is `about` a path or another text. */
+/**
+ * A function for each fact. Those of the table have a `fixed` text, one that is `about` a path or another text, or one
+ * with `two` values.
+ */
 export const errors = {
   ...(readRows(table.fixed) as Record<keyof typeof table.fixed, () => BackendFailure>),
   ...(readRows(table.about) as Record<keyof typeof table.about, FailureAt>),
+  ...(readRows(table.two) as Record<
+    keyof typeof table.two,
+    (one: string | number, other: string | number) => BackendFailure
+  >),
   pathNotAllowed: (path: string, prefixes: readonly string[]) =>
     makeFailure("invalid_path", `Path must start with one of ${JSON.stringify(prefixes)}: ${path}`),
   /** `root`: the folder that holds the files, where paths of the host are used. */
@@ -68,8 +71,6 @@ export const errors = {
   /** A link that leads out of the root, or into a loop. */
   symlinkNotAllowed: (path: string, code: "outside_root" | "symlink") =>
     makeFailure(code, `Symlinks are not allowed: ${path}`),
-  ioFailure: (path: string, reason: string) =>
-    makeFailure("io", `'${path}' could not be accessed: ${reason}`),
   /** The backend itself failed; `reason` is shown, `thrown` is for the log. */
   backendFailed: (path: string, reason: string, thrown: unknown) => ({
     ...makeFailure("backend_error", `'${path}' could not be accessed: ${reason}`),
@@ -88,8 +89,6 @@ export const errors = {
       "encoding",
       `'${character}' (U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}) cannot be written to '${path}': its encoding ${encoding.toUpperCase()} does not have this character. Use another one, or convert the file with a command first: iconv -f ${encoding.toUpperCase()} -t UTF-8.`,
     ),
-  invalidBase64: (path: string, mimeType: string) =>
-    makeFailure("encoding", `Content of '${path}' must be base64, because its type is ${mimeType}`),
   binaryTooLarge: (bytes: number) => makeFailure("too_large", fill(texts.binaryTooLarge, megabytes(bytes))),
   tooLargeToEdit: (path: string, bytes: number, limit: number) =>
     makeFailure("too_large", fill(texts.tooLargeToEdit, path, megabytes(bytes), megabytes(limit))),
@@ -100,15 +99,11 @@ export const errors = {
   changedOutputs: (cell: number) => makeFailure("unsupported", fill(texts.changedOutputs, cell)),
   lineTooLong: (path: string, line: number, limit: number) =>
     makeFailure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`),
-  offsetPastEnd: (offset: number, lines: number) =>
-    makeFailure("out_of_range", `Line offset ${offset} exceeds file length (${lines} lines)`),
   stringNotFound: (old: string) => makeFailure("no_match", `String not found in file: '${shortQuote(old)}'`),
   stringAmbiguous: (old: string, count: number) =>
     makeFailure("ambiguous", fill(texts.stringAmbiguous, shortQuote(old), count)),
   tooManyMatches: (old: string, most: number) =>
     makeFailure("ambiguous", fill(texts.tooManyMatches, shortQuote(old), most)),
-  outsideCommandFolder: (directory: string, path: string) =>
-    makeFailure("unsupported", `Commands run in ${directory} and below only, not in '${path}'`),
 };
 
 /** The coarse reasons that uploads and downloads report. Every other code is an invalid path. */

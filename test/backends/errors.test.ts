@@ -98,10 +98,11 @@ describe("failure texts", () => {
 
   it("have a known code and one gap, if their text is about something", () => {
     const known = Object.keys(CODES);
-    for (const [code, text] of [...Object.values(table.fixed), ...Object.values(table.about)])
+    for (const [code, text] of [table.fixed, table.about, table.two].flatMap((rows) => Object.values(rows)))
       expect(known, text).toContain(code);
     for (const [, text = ""] of Object.values(table.fixed)) expect(text.split("{}")).toHaveLength(1);
     for (const [, text = ""] of Object.values(table.about)) expect(text.split("{}")).toHaveLength(2);
+    for (const [, text = ""] of Object.values(table.two)) expect(text.split("{}")).toHaveLength(3);
   });
 
   it("stand in one place: no other file of the backends makes a failure", () => {

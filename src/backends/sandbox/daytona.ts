@@ -104,5 +104,4 @@ const machine = (sandbox: DaytonaSandbox): RemoteMachine => ({
   upload: async (path, bytes) => void (await sandbox.fs.uploadFile(Buffer.from(bytes), path)),
   download: (path) => sandbox.fs.downloadFile(path),
   remove: async () => void (await sandbox.delete()),
-  release: async () => {},
 });

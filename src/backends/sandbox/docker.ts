@@ -60,7 +60,7 @@ interface Container {
 /** A container, run by any program that takes Docker's commands. Made by `openDocker`. */
 export class DockerSandbox extends BaseSandbox {
   readonly id: string;
-  readonly commands: CommandFacts;
+  readonly commands: CommandFacts & Required<Pick<CommandFacts, "directory" | "timeout" | "outputBytes">>;
   readonly #container: Container;
   readonly #options: DockerOptions;
   readonly #runner: ProcessRunner;
@@ -81,10 +81,9 @@ export class DockerSandbox extends BaseSandbox {
   async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
     const valid = validatePath(options.cwd ?? "/");
     if (!valid.ok) return { output: `Error: ${valid.error}`, exitCode: 1, truncated: false };
-    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = this.#options;
-    const directory = addPrefix(this.#options.workdir ?? "/workspace", valid.path);
-    const response = await this.#exec(command, { ...options, cwd: directory }, maxOutputBytes);
-    const { output, whole, ...end } = response;
+    const { directory, outputBytes } = this.commands;
+    const cwd = addPrefix(directory, valid.path);
+    const { output, whole, ...end } = await this.#exec(command, { ...options, cwd }, outputBytes);
     return {
       ...end,
       output: withoutTtyNoise(output),
@@ -126,7 +125,7 @@ export class DockerSandbox extends BaseSandbox {
     const env = { ...own, [MARK_NAME]: mark };
     const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
     const args = ["exec", ...this.#user(), ...variables, this.id];
-    const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT, signal } = options;
+    const { timeout = this.commands.timeout, signal } = options;
     const response = await this.#runner.run(
       {
         ...programLaunch(this.#options, [...args, "sh", "-c", START, "sh", options.cwd ?? "/", command]),

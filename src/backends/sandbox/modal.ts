@@ -78,7 +78,7 @@ export async function openModal(given: ModalOptions, load: LoadPackage): Promise
         upload: (path, bytes) => sandbox.filesystem.writeBytes(bytes, path),
         download: (path) => sandbox.filesystem.readBytes(path),
         remove: async () => void (await sandbox.terminate()),
-        release: async () => client.close(),
+        release: () => client.close(),
       };
     } catch (error) {
       client.close();

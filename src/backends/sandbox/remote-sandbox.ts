@@ -37,8 +37,8 @@ export interface RemoteMachine extends FileTransfer {
   ): Promise<{ exitCode: Promise<number | null>; drained: Promise<void> }>;
   /** Ends the sandbox for good. */
   remove(): Promise<void>;
-  /** Closes the connections and other resources of this process. */
-  release(): Promise<void>;
+  /** Closes the connections and other resources of this process, if there are any. */
+  release?(): void;
 }
 
 /** After the end of a command, its output counts as complete if nothing arrives for this time. */
@@ -50,10 +50,9 @@ const ENDING_MS = 2000;
 /** A sandbox at a provider. Made by `openRemote`. */
 export class RemoteSandbox extends BaseSandbox {
   readonly id: string;
-  readonly commands: CommandFacts;
+  readonly commands: Required<Pick<CommandFacts, "directory" | "timeout" | "outputBytes">>;
   readonly #machine: RemoteMachine;
   readonly #options: RemoteOptions;
-  readonly #workdir: string;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   #hasStarted = false;
@@ -64,7 +63,6 @@ export class RemoteSandbox extends BaseSandbox {
     this.id = machine.id;
     this.#machine = machine;
     this.#options = options;
-    this.#workdir = workdir;
     const { timeout = DEFAULT_TIMEOUT, maxOutputBytes: outputBytes = DEFAULT_OUTPUT_BYTES } = options;
     this.commands = { directory: workdir, timeout, outputBytes };
   }
@@ -74,10 +72,10 @@ export class RemoteSandbox extends BaseSandbox {
     if (refused !== undefined) return { output: `Error: ${refused}`, exitCode: 1, truncated: false };
     const valid = validatePath(options.cwd ?? "/");
     if (!valid.ok) return { output: `Error: ${valid.error}`, exitCode: 1, truncated: false };
-    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = this.#options;
-    const cwd = addPrefix(this.#workdir, valid.path);
+    const { directory, outputBytes } = this.commands;
+    const cwd = addPrefix(directory, valid.path);
     try {
-      return await this.#run(command, { ...options, cwd }, maxOutputBytes);
+      return await this.#run(command, { ...options, cwd }, outputBytes);
     } catch {
       // Exceptions of a provider's package may name hosts and accounts.
       const output = "Error: The sandbox did not run the command; it may have ended. Try again.";
@@ -97,7 +95,7 @@ export class RemoteSandbox extends BaseSandbox {
       await Promise.allSettled(this.#running);
       if (this.#options.sandboxId === undefined) await this.#machine.remove();
       else if (this.#hasStarted) await this.#end(ending);
-      await this.#machine.release();
+      this.#machine.release?.();
     };
     return (this.#closed ??= end());
   }
@@ -117,7 +115,7 @@ export class RemoteSandbox extends BaseSandbox {
   }
 
   async #runToEnd(command: string, options: ExecuteOptions, maxOutputBytes: number) {
-    const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT } = options;
+    const { timeout = this.commands.timeout } = options;
     const signals = [this.#closing.signal, ...(options.signal === undefined ? [] : [options.signal])];
     const signal = AbortSignal.any(signals);
     this.#hasStarted = true;

@@ -1,15 +1,12 @@
 import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
 import type { LoadPackage } from "../../core/optional-package.ts";
+import type { CallOptions } from "../backend.ts";
 import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
 import { loadClient, openRemote } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `devboxes.create`, such as `blueprint_name`. Runloop ends a devbox after an hour. */
 export type RunloopOptions = RemoteOptions;
-
-interface CallOptions {
-  signal?: AbortSignal;
-}
 
 /** The part of the package that is used, as version 1.32.0 declares it. */
 export interface RunloopClient {
@@ -101,5 +98,4 @@ const machine = ({ devboxes }: RunloopClient, id: string): RemoteMachine => ({
     return new Uint8Array(await answer.arrayBuffer());
   },
   remove: async () => void (await devboxes.shutdown(id)),
-  release: async () => {},
 });
