@@ -1,7 +1,7 @@
-import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
+import { SystemMessage } from "@langchain/core/messages";
 import { isObject, memberOf } from "../../core/unknown.ts";
 import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
-import { type Block, copyMessage, textOf } from "../messages/messages.ts";
+import { type Block, copyMessage, textOf, toBlocks } from "../messages/messages.ts";
 import { modelName } from "../models/reply.ts";
 
 const CACHE = { type: "ephemeral" } as const;
@@ -34,12 +34,12 @@ function marked(request: ModelRequest): ModelRequest {
   const own: unknown = request.modelSettings?.["cache_control"];
   if (own === undefined) left -= 1;
   const hasLongMark = request.messages
-    .flatMap(promptBlocks)
+    .flatMap(({ content }) => toBlocks(content))
     .some((block) => isMarked(block) && !isShortLived(block));
   // A longer lifetime may not come after a shorter one.
   const mark = own ?? (hasLongMark ? ({ ...CACHE, ttl: "1h" } as const) : CACHE);
   const { closingPrompt, ...rest } = withTurnMark(request);
-  const stable = promptBlocks(request.systemMessage);
+  const stable = toBlocks(request.systemMessage.content);
   const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];
   // When only one end of the prompt can be marked, the one that changes less is worth more.
   const blocks = [...markEnd(stable, mark, left > 0), ...markEnd(closing, mark, left > 1)];
@@ -65,7 +65,7 @@ function acceptable(request: ModelRequest): ModelRequest {
     });
     return accepted.every((block, index) => block === blocks[index]) ? blocks : accepted;
   };
-  const content = promptBlocks(systemMessage);
+  const content = toBlocks(systemMessage.content);
   const system = accept(content, false);
   const rest = messages.map((message) => {
     if (typeof message.content === "string") return message;
@@ -83,11 +83,6 @@ function acceptable(request: ModelRequest): ModelRequest {
 const isShortLived = (item: unknown): boolean =>
   isMarked(item) && memberOf(memberOf(item, "cache_control"), "ttl") !== "1h";
 
-const promptBlocks = ({ content }: BaseMessage): Block[] => {
-  if (typeof content !== "string") return content;
-  return content === "" ? [] : [{ type: "text", text: content }];
-};
-
 function markEnd(blocks: Block[], mark: unknown, isFree: boolean): Block[] {
   const last = blocks.at(-1);
   if (!isFree || !last || "cache_control" in last) return blocks;
@@ -96,7 +91,9 @@ function markEnd(blocks: Block[], mark: unknown, isFree: boolean): Block[] {
 
 /** Marks that the caller, or middleware, has set. */
 function ownMarks({ systemMessage, messages, tools, modelSettings = {} }: ModelRequest): number {
-  const inMessages = [systemMessage, ...messages].flatMap(promptBlocks).filter(isMarked);
+  const inMessages = [systemMessage, ...messages]
+    .flatMap(({ content }) => toBlocks(content))
+    .filter(isMarked);
   const inTools = tools.filter((tool) => isMarked(tool) || isMarked(Reflect.get(tool, "extras")));
   return inMessages.length + inTools.length + ("cache_control" in modelSettings ? 1 : 0);
 }

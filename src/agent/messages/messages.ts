@@ -26,6 +26,10 @@ import { orElse } from "../../core/errors.ts";
 /** A part of a message whose content is a list. */
 export type Block = Exclude<BaseMessage["content"], string>[number];
 
+/** The content of a message as blocks. A text is one, unless it is empty. */
+export const toBlocks = (content: MessageContent): Block[] =>
+  typeof content !== "string" ? content : content === "" ? [] : [{ type: "text", text: content }];
+
 // Whole threads are looked through at every step: LangChain's own `isInstance`, for values of any kind, takes
 // ten times as long as the one property that distinguishes messages.
 

@@ -1,7 +1,7 @@
 /** System prompts, put together from the parts of an agent and its layers. */
 import { SystemMessage } from "@langchain/core/messages";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { textOf } from "./messages.ts";
+import { textOf, toBlocks } from "./messages.ts";
 
 /** Adds text to the end of the system prompt, after a blank line. */
 export function appendSystemPrompt(request: ModelRequest, text: string): ModelRequest {
@@ -25,6 +25,3 @@ export function joinSystem(message: SystemMessage, text: string | SystemMessage)
   lastJoined.set(message, { text, result });
   return result;
 }
-
-const toBlocks = (content: SystemMessage["content"]) =>
-  typeof content !== "string" ? content : content === "" ? [] : [{ type: "text", text: content }];

@@ -3,7 +3,7 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import { RunFailure } from "../../core/errors.ts";
 import { fill } from "../../core/text.ts";
 import { repairHistory } from "../messages/mend.ts";
-import { textOf, withEnd } from "../messages/messages.ts";
+import { textOf, toBlocks, withEnd } from "../messages/messages.ts";
 import { readFinishReason, isCut } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured-answer.ts";
 import texts from "./texts.json" with { type: "json" };
@@ -91,9 +91,7 @@ export function continued(text: string, next: AIMessage): void {
 
 /** Puts the content of a paused reply in front of `next`, which continues it. Changes `next`. */
 export function resumed({ content }: AIMessage, next: AIMessage): void {
-  const blocksOf = (given: AIMessage["content"]): Exclude<AIMessage["content"], string> =>
-    typeof given === "string" ? (given === "" ? [] : [{ type: "text", text: given }]) : given;
-  next.content = [...blocksOf(content), ...blocksOf(next.content)];
+  next.content = [...toBlocks(content), ...toBlocks(next.content)];
 }
 
 /** Marks a reply as cut, in its text and as the run's stop reason. Changes `reply`. */

@@ -10,12 +10,12 @@ import { fill } from "../../core/text.ts";
 import { isObject, memberOf, recordOf } from "../../core/unknown.ts";
 import { failureFacts } from "./failure.ts";
 import { type Lesson, Lessons, learn } from "./profiles/learned.ts";
-import { type Json, type Wire, hashSignature, outgoing, readSignatures } from "./profiles/outgoing.ts";
+import { type Wire, hashSignature, outgoing, readSignatures } from "./profiles/outgoing.ts";
 import { type Profile, buildProfile, joinRules, knownWindow } from "./profiles/profile.ts";
 import type { RequestRules } from "./profiles/schema.ts";
 import { modelName } from "./reply.ts";
 import { carryExtras, unpacked } from "./provider-extras.ts";
-import { strictChunks, strictEvents } from "./strict-chunks.ts";
+import { type Json, strictChunks, strictEvents } from "./strict-chunks.ts";
 import texts from "./texts.json" with { type: "json" };
 import { asArray } from "./tool-schema.ts";
 

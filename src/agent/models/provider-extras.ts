@@ -6,7 +6,7 @@ import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/mes
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
 import { copyMessage } from "../messages/messages.ts";
-import type { Json } from "./profiles/outgoing.ts";
+import type { Json } from "./strict-chunks.ts";
 import { asArray } from "./tool-schema.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 

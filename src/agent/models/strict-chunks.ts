@@ -1,8 +1,9 @@
 /** Converts streams of chat completions, and of the Messages API, as servers write them, to the protocol's form. */
 import { randomUUID } from "node:crypto";
 import { isRecord, recordOf } from "../../core/unknown.ts";
-import type { Json } from "./profiles/outgoing.ts";
 import { asArray } from "./tool-schema.ts";
+
+export type Json = Record<string, unknown>;
 
 /** A call whose pieces arrive. */
 interface OpenCall {

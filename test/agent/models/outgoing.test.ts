@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import {
-  type Json,
   type Wire,
   hashSignature,
   isForced,
@@ -8,6 +7,7 @@ import {
   readSignatures,
 } from "../../../src/agent/models/profiles/outgoing.ts";
 import { type RequestRules, requestRules } from "../../../src/agent/models/profiles/schema.ts";
+import type { Json } from "../../../src/agent/models/strict-chunks.ts";
 
 const EPHEMERAL = { cache_control: { type: "ephemeral" } };
 const SYSTEM = { role: "system", content: "You help." };

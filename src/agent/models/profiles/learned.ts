@@ -4,7 +4,8 @@ import { orElse } from "../../../core/errors.ts";
 import { parsedJson, recordOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
 import table from "./lessons.json" with { type: "json" };
-import { type Json, THOUGHT_MEMBERS, type Wire, hasCalls, isForced, isUnthought } from "./outgoing.ts";
+import type { Json } from "../strict-chunks.ts";
+import { THOUGHT_MEMBERS, type Wire, hasCalls, isForced, isUnthought } from "./outgoing.ts";
 import { type Profile, joinRules } from "./profile.ts";
 import { type RequestRules, requestRules } from "./schema.ts";
 

@@ -1,11 +1,9 @@
 /** Writes a request as its server takes it: a pure function of the request's JSON and the rules of a profile. */
 import { createHash } from "node:crypto";
 import { isRecord, recordOf } from "../../../core/unknown.ts";
-import { textOrEmpty } from "../strict-chunks.ts";
+import { type Json, textOrEmpty } from "../strict-chunks.ts";
 import { asArray, plainSchema } from "../tool-schema.ts";
 import type { RequestRules } from "./schema.ts";
-
-export type Json = Record<string, unknown>;
 
 /** The API that a request is for: OpenAI's two, and Anthropic's. */
 export type Wire = "chat" | "responses" | "messages";
