@@ -3,11 +3,15 @@ import { parseAst } from "vitest/node";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import words from "../../src/agent/models/profiles/words.json" with { type: "json" };
+import errors from "../../src/backends/errors.json" with { type: "json" };
+import facts from "../../src/agent/layers/workspace-facts.json" with { type: "json" };
+import outputs from "../../src/backends/sandbox/output-patterns.json" with { type: "json" };
 import wrappers from "../../src/rules/shell/wrappers.json" with { type: "json" };
 import textForms from "../../src/agent/models/text-forms.json" with { type: "json" };
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
+  "agent/layers/workspace.ts": "names of manifests in our own table, which are looked at below",
   "agent/mcp-tools/server-config.ts":
     "patterns of our own table of variables, none of which repeats within a repetition",
   "agent/models/profiles/learned.ts":
@@ -16,7 +20,9 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "agent/models/provider-words.ts": "words of refusals in our own table, which are looked at below",
   "agent/models/text-reply.ts": "forms of calls in our own table, which are looked at below",
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
+  "backends/errors.ts": "words of errors in our own table, which are looked at below",
   "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
+  "backends/sandbox/command-notes.ts": "outputs of commands in our own table, which are looked at below",
   "backends/sandbox/environment.ts":
     "patterns and names of this process's environment variables, both set by whoever starts it",
   "cli/terminal/text.ts": "a mark of this process, which is random digits, before the codes of colours",
@@ -81,6 +87,13 @@ function expressions(): { literals: Expression[]; made: string[] } {
       pattern: `^(?:(?:${(options || "(?!)").replaceAll(" ", "\\0")})\\0)*(?:--\\0)?${operand && `(?:${operand})\\0`}`,
       flags: "",
     });
+  const tables: [file: string, patterns: string[], flags: string][] = [
+    ["agent/layers/workspace-facts.json", facts.manifests.map(([name = ""]) => name), ""],
+    ["backends/errors.json", errors.spoken.map(([spoken = ""]) => spoken), "i"],
+    ["backends/sandbox/output-patterns.json", Object.values(outputs), "i"],
+  ];
+  for (const [file, patterns, flags] of tables)
+    literals.push(...patterns.map((pattern) => ({ file, pattern, flags })));
   return { literals, made };
 }
 
