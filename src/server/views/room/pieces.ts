@@ -29,8 +29,9 @@ export const tickBox = (name: string, value: string, isTicked: boolean, attribut
     ${isTicked && html` checked`}
   />`;
 
-/** Marks the one of several links that is shown. */
-export const current = (isCurrent: boolean): Html | false => isCurrent && html` aria-current="true"`;
+/** Marks the one of several links that is shown. `kind`: `page` for links to other screens. */
+export const current = (isCurrent: boolean, kind: "true" | "page" = "true"): Html | false =>
+  isCurrent && html` aria-current="${kind}"`;
 
 /** Both sides of diffs below or beside each other: shown where there is room for that, and a script. */
 export const diffLooks = (viewer: Viewer): Html | false =>
