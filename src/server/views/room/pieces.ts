@@ -66,6 +66,18 @@ export const share = (name: string, own: number, total: number): Html =>
     </svg>
   </li>`;
 
+/** A form of one button, which sends one field. `look`: classes of the button. */
+export const buttonForm = (
+  action: string,
+  [name, value]: [string, string],
+  text: string,
+  look: string,
+): Html =>
+  html`<form method="post" action="${action}">
+    <input type="hidden" name="${name}" value="${value}" />
+    <button class="btn ${look}">${text}</button>
+  </form>`;
+
 /** Names with their values. False: there are none. */
 export const terms = (look: string, rows: readonly (readonly [string, Html | string])[]): Html | false =>
   rows.length > 0 &&
