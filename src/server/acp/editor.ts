@@ -9,7 +9,7 @@ import { displayText, oneLine } from "../../core/text.ts";
 import { type Run, type RunSummary, nameOf } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { OfferedCommand } from "../contracts/deps.ts";
-import { GOAL_COMMAND, goalOf, taskOf } from "./prompt.ts";
+import { goalOf, taskOf } from "./prompt.ts";
 import type { Editor } from "./people.ts";
 import { MAX_REPLAYED, Session } from "./session.ts";
 import { messageOf } from "./updates.ts";
@@ -153,14 +153,14 @@ class EditorServer {
       description: description || name,
       input: { hint: hint ?? (inputs.join(" ") || "what the command is about") },
     }));
-    const availableCommands = [GOAL_COMMAND, ...commands];
+    const availableCommands = [words.goalCommand, ...commands];
     return this.#update(sessionId, { sessionUpdate: "available_commands_update", availableCommands });
   }
 
   async #commandsOf(sessionId: string): Promise<readonly OfferedCommand[]> {
     try {
       const commands = (await this.#commands.get(sessionId)?.()) ?? [];
-      return commands.filter(({ name }) => name !== GOAL_COMMAND.name);
+      return commands.filter(({ name }) => name !== words.goalCommand.name);
     } catch (error) {
       this.#deps.logger.warn("acp.commands_not_read", { error });
       return [];

@@ -53,8 +53,6 @@ export interface Desk {
 /** Wider rules than the second one are offered on the page and in a terminal. */
 const MOST_RULES = 2;
 
-type Option = acp.PermissionOption & { answer: PersonDecision };
-
 const OPTIONS: Readonly<
   Record<PersonDecision["type"], { kind: acp.PermissionOptionKind; name: string } | undefined>
 > = {
@@ -67,7 +65,10 @@ const OPTIONS: Readonly<
 };
 
 /** A decision as options of an editor: one for each rule, and one for any other decision. */
-function toOptions(decision: PersonDecision["type"], approval: Approval): Option[] {
+function toOptions(
+  decision: PersonDecision["type"],
+  approval: Approval,
+): (acp.PermissionOption & { answer: PersonDecision })[] {
   const { kind, name } = OPTIONS[decision] ?? {};
   if (kind === undefined || decision === "edit") return [];
   if (decision === "approve_always")

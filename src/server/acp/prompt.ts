@@ -1,7 +1,7 @@
 /** Turns the blocks of a prompt into the text of a task. */
 import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ContentBlock, AvailableCommand, PromptRequest } from "@agentclientprotocol/sdk";
+import type { ContentBlock, PromptRequest } from "@agentclientprotocol/sdk";
 import { orElse } from "../../core/errors.ts";
 import { isInside } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
@@ -45,12 +45,6 @@ function placeText(uri: string, cwd: string): string {
   if (lines === null) return place;
   return `${place} (lines ${lines[1]} to ${lines[2] ?? lines[1]})`;
 }
-
-export const GOAL_COMMAND: AvailableCommand = {
-  name: "goal",
-  description: "Have a judge check criteria before the run of your next message ends",
-  input: { hint: "one criterion a line; empty: no goal" },
-};
 
 /** The criteria of a prompt that is the command, none if it takes the goal back; `undefined`: it is another prompt. */
 export function goalCommand(text: string): string[] | undefined {

@@ -15,6 +15,7 @@ import { MAX_TASK, isFinal, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { holderFor, principalOf } from "../auth/auth.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
+import { withoutNullMembers } from "../contracts/envelope.ts";
 import { takeAnswer } from "../delivery/answers.ts";
 import { type Sent, Spoken, withAnswer } from "../views/spoken.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
@@ -91,14 +92,13 @@ export function agUiEndpoint(deps: Request["deps"]): AgUiEndpoint {
   };
 }
 
-const withoutNulls = (value: unknown): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(recordOf(value)).filter(([, member]) => member !== null));
-
 /** The part of a request that is used: the thread has the messages before the last one. Null is read as absent. */
 function readPart(body: unknown): Record<string, unknown> {
-  const { threadId, runId, messages, resume, forwardedProps, protocolVersion } = withoutNulls(body);
+  const { threadId, runId, messages, resume, forwardedProps, protocolVersion } = withoutNullMembers(
+    recordOf(body),
+  );
   const last = Array.isArray(messages)
-    ? messages.slice(-1).map((message) => ({ id: runId, ...withoutNulls(message) }))
+    ? messages.slice(-1).map((message) => ({ id: runId, ...withoutNullMembers(recordOf(message)) }))
     : messages;
   const used = { threadId, runId, messages: last, resume, forwardedProps };
   return { ...used, protocolVersion: String(protocolVersion), state: {}, tools: [], context: [] };

@@ -287,7 +287,7 @@ export function holderOf(config: OAuthClaims, claims: Readonly<Record<string, un
   return authInfoOf({ principal: `${config.issuer}#${sub}`, scopes, ...defined({ expiresAt }) });
 }
 
-type OAuthClaims = Pick<OAuthConfig, "issuer" | "resource" | "audience" | "scopes">;
+export type OAuthClaims = Pick<OAuthConfig, "issuer" | "resource" | "audience" | "scopes">;
 
 /**
  * Claims with permissions, as text with blanks or as a list: RFC 9068 has `scope`, Okta, Kinde, and Ory a list `scp`,
@@ -297,10 +297,8 @@ const CLAIMS = ["scope", "scp", "permissions", "roles"];
 /** Claims with groups and roles, which count under configured names only: Keycloak, Amazon Cognito, Authentik. */
 const GROUPS = [["realm_access", "roles"], ["cognito:groups"], ["groups"]];
 
-type ScopeConfig = Pick<OAuthConfig, "scopes" | "resource" | "audience">;
-
 /** Configured names by scope. A name of a list is that of the scope after its last `/`, `:` or `.`. */
-function configuredNames({ scopes = [] }: ScopeConfig): Readonly<Record<Scope, readonly string[]>> {
+function configuredNames({ scopes = [] }: OAuthClaims): Readonly<Record<Scope, readonly string[]>> {
   const names = (scope: Scope): readonly string[] => {
     if (Array.isArray(scopes)) return scopes.filter((name) => name.split(/[/:.]/).at(-1) === scope);
     const given = scopes[scope] ?? [];
@@ -310,7 +308,7 @@ function configuredNames({ scopes = [] }: ScopeConfig): Readonly<Record<Scope, r
 }
 
 /** Returns the names that clients ask an authorization server for: configured ones, or the scopes themselves. */
-export function requestedNames(config: ScopeConfig): ReadonlyMap<Scope, string> {
+export function requestedNames(config: OAuthClaims): ReadonlyMap<Scope, string> {
   const names = configuredNames(config);
   return new Map(SCOPES.map((scope) => [scope, names[scope][0] ?? scope]));
 }

@@ -14,7 +14,7 @@ import { defined } from "../../core/unknown.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import { type TokenVerifier, bothForms, requestedNames } from "./auth.ts";
+import { type OAuthClaims, type TokenVerifier, bothForms, requestedNames } from "./auth.ts";
 import { CLOCK_TOLERANCE_SECONDS, holderOf, invalidToken, issuerUnavailable } from "./auth.ts";
 
 /** Signatures by private keys only: with a shared secret every verifier could also sign. */
@@ -80,7 +80,7 @@ export function resourceMetadata(config: OAuthConfig): ReadonlyMap<string, unkno
 }
 
 export interface IntrospectionOptions {
-  oauth: Pick<OAuthConfig, "issuer" | "resource" | "audience" | "scopes">;
+  oauth: OAuthClaims;
   /** Introspection endpoint of the authorization server. */
   url: string;
   /** Credentials of this server at that endpoint. */
@@ -226,7 +226,7 @@ export async function issuerProblem(
 /** Returns why a token is not active, not for this server or not valid now. */
 function tokenProblem(
   { active, iss, aud, exp, nbf, token_type: type }: Answer,
-  { issuer, resource, audience = resource }: IntrospectionOptions["oauth"],
+  { issuer, resource, audience = resource }: OAuthClaims,
   now: number,
 ): string | undefined {
   if (!active) return "inactive";

@@ -25,13 +25,11 @@ import { toResult } from "./results.ts";
 import type { Revision } from "../contracts/revisions.ts";
 import annotations from "./annotations.json" with { type: "json" };
 
-/** Kind of a tool, from which its annotations follow: an agent may change files, and reach the network through tools. */
-type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
-
 export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly name: string;
   readonly title: string;
-  readonly kind: ServerToolKind;
+  /** Its annotations follow from this: an agent may change files, and reach the network through tools. */
+  readonly kind: keyof typeof annotations;
   /** Scopes that the token of a call needs; otherwise the call gets a challenge instead of a result. */
   readonly scopes: readonly Scope[];
   readonly description: string;

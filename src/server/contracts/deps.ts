@@ -2,6 +2,7 @@
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
+import { memoized } from "../../core/concurrency.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Callbacks } from "../../news/subscriber.ts";
@@ -76,11 +77,7 @@ export type ConnectionDeps = ServerDeps<PrincipalRuns>;
 function openedOnce<Opened extends { close(): Promise<void> }>(open: () => Promise<Opened>) {
   let opened: Promise<Opened> | undefined;
   return {
-    get: (): Promise<Opened> =>
-      (opened ??= open().catch((error: unknown) => {
-        opened = undefined;
-        throw error;
-      })),
+    get: memoized(() => (opened = open())),
     close: async (): Promise<void> => (await opened?.catch(() => undefined))?.close(),
   };
 }

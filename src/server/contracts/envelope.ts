@@ -147,7 +147,7 @@ function withoutNulls(value: unknown): unknown {
   );
 }
 
-const withoutNullMembers = (value: Members): Members =>
+export const withoutNullMembers = (value: Members): Members =>
   Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 
 const emptied = (value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? {} : value);

@@ -6,15 +6,12 @@ import { encodePath } from "./uris.ts";
 /** `watch`: look. `decide`: also decide on approvals, start runs and end them; never granted to a model. */
 export type PagePurpose = "watch" | "decide";
 
-/** Rights that a link of this server grants. */
-export interface PageGrant {
+/** A link of this server, with the rights that it grants. */
+export interface PageLink {
   principal: Principal;
   purpose: PagePurpose;
   /** The only run that it shows; absent: all of the principal. */
   run?: string;
-}
-
-export interface PageLink extends PageGrant {
   /** The run whose page it opens first, where it shows all. */
   first?: string;
 }

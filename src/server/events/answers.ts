@@ -53,8 +53,8 @@ const taking =
 export function answersTo(
   deps: Pick<ServerDeps, "callbacks" | "clock" | "pageOf">,
 ): Readonly<Record<string, Answer>> {
-  const stream = eventStreams(deps.clock);
   const pageOf = (runId: string): string | undefined => deps.pageOf?.(runId);
+  const stream = eventStreams(deps.clock, pageOf);
   const known = deps.callbacks === "public" ? PUBLIC_CALLBACKS : deps.callbacks;
   /** A client of this machine can listen itself; one elsewhere may have no connection. */
   const callbacksOf = ({ http }: ServerContext): Callbacks | undefined =>
@@ -78,7 +78,7 @@ export function answersTo(
       };
     }),
     stream: taking(EventParams, (params, { now, ...asking }) =>
-      stream({ ...wantedBy(params), ...startOf(params, now), ...asking, pageOf }),
+      stream({ ...wantedBy(params), ...startOf(params, now), ...asking }),
     ),
     subscribe: taking(SubscribeParams, (params, asking) =>
       subscribe(params, asking, callbacksOf(asking.context)),
@@ -90,15 +90,12 @@ export function answersTo(
 /** Streams of a process, and those of one principal among them. */
 const [MOST_STREAMS, MOST_OF_PRINCIPAL] = [200, 50];
 const LOOK_MS = 1000;
-interface Streamed extends Wanted, Start, Omit<Asking, "now"> {
-  pageOf: (runId: string) => string | undefined;
-}
 
 /** The open streams of a process. Each sends events until its client cancels the request or its connection ends. */
-function eventStreams(clock: Clock): (streamed: Streamed) => Promise<object> {
+function eventStreams(clock: Clock, pageOf: (runId: string) => string | undefined) {
   const open: Principal[] = [];
-  return async (streamed) => {
-    const { principal, news, type, args, pageOf } = streamed;
+  return async (streamed: Wanted & Start & Omit<Asking, "now">): Promise<object> => {
+    const { principal, news, type, args } = streamed;
     const own = open.filter((one) => one === principal).length;
     if (own >= MOST_OF_PRINCIPAL) throw exhausted("streams", MOST_OF_PRINCIPAL);
     if (open.length >= MOST_STREAMS) throw exhausted("streams", MOST_STREAMS);

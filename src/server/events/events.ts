@@ -1,6 +1,7 @@
 /** The Events extension: clients poll, stream and subscribe to events of their principal's runs, in both eras. */
 import { type McpServer, ProtocolError } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { memoized } from "../../core/concurrency.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
 import { guarded } from "../resources/resource.ts";
@@ -12,10 +13,8 @@ export interface EventsScope {
 }
 
 /** Returns the answers of a process, which are loaded once. */
-export function eventAnswers(deps: ServerDeps<unknown>): EventsScope["answers"] {
-  let loaded: ReturnType<EventsScope["answers"]> | undefined;
-  return () => (loaded ??= import("./answers.ts").then(({ answersTo }) => answersTo(deps)));
-}
+export const eventAnswers = (deps: ServerDeps<unknown>): EventsScope["answers"] =>
+  memoized(async () => (await import("./answers.ts")).answersTo(deps));
 
 export function registerEvents(mcp: McpServer, { deps, answers }: EventsScope): void {
   for (const method of ["list", "poll", "stream", "subscribe", "unsubscribe"]) {

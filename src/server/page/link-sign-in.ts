@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 import type { Principal } from "../../runs/run.ts";
 import { html, type Html } from "../views/html.ts";
 import { LINKED_SHELL, renderNotice } from "../views/room/shell.ts";
@@ -14,7 +15,7 @@ import { TabSecrets, secretOf } from "./tab-secrets.ts";
 
 /** Codes in links to the page: good once, on the server that made them. The oldest makes room for a new one. */
 export class LinkCodes {
-  readonly #links = new Map<string, { link: PageLink; expires: number }>();
+  readonly #links = new NewestOf<{ link: PageLink; expires: number }>(10_000);
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
@@ -23,9 +24,7 @@ export class LinkCodes {
 
   mint(link: PageLink): string {
     const code = randomBytes(32).toString("base64url");
-    this.#links.set(code, { link, expires: this.#clock() + LIFETIME_MS });
-    const oldest = this.#links.keys().next();
-    if (this.#links.size > 10_000 && oldest.done !== true) this.#links.delete(oldest.value);
+    this.#links.keep(code, { link, expires: this.#clock() + LIFETIME_MS });
     return code;
   }
 

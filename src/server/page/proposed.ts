@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { displayDiff } from "../../core/diff.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 import { displayName, headOf, oneLine } from "../../core/text.ts";
 import { type ProposedChange, type ProposedFile, hasConflict } from "../../runs/proposals.ts";
 import { type AgentPath, type Run, isFinal } from "../../runs/run.ts";
@@ -47,7 +48,8 @@ export function stamped(change: ProposedChange): StampedChange {
   return { change, files };
 }
 
-const factsDigest = (facts: readonly unknown[]): string =>
+/** Digest of facts that a form proves: it shows that they were seen. */
+export const factsDigest = (facts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(facts)).digest("base64url");
 
 /** A field of the form behind the end of a file that was read by itself. It grants nothing to a session. */
@@ -61,7 +63,7 @@ export const hasRead = (session: PageSession, stamp: string, form: URLSearchPara
 /** Reads changes. That of a run at work is asked for at each of its events, and comparing folders takes time. */
 export class ChangeReader {
   readonly #clock: Clock;
-  readonly #newest = new Map<string, { at: number; change: Promise<ProposedChange | undefined> }>();
+  readonly #newest = new NewestOf<{ at: number; change: Promise<ProposedChange | undefined> }>(MAX.reads);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -74,10 +76,7 @@ export class ChangeReader {
     const before = this.#newest.get(run.id);
     if (before !== undefined && now - before.at < FRESH_MS) return before.change;
     const change = read();
-    this.#newest.delete(run.id);
-    this.#newest.set(run.id, { at: now, change });
-    const [oldest] = this.#newest.keys();
-    if (this.#newest.size > MAX.reads && oldest !== undefined) this.#newest.delete(oldest);
+    this.#newest.keep(run.id, { at: now, change });
     return change;
   }
 }

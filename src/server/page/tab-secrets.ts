@@ -9,7 +9,7 @@ import { SCOPES, type Scope } from "../../runs/run.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/unknown.ts";
 import { isSame } from "./find-page.ts";
-import { LIFETIME_MS, type PageGrant, type PageSession } from "../contracts/viewer.ts";
+import { LIFETIME_MS, type PageLink, type PageSession } from "../contracts/viewer.ts";
 
 /**
  * The script of the page sends this header with each request: the secret of its tab, or a word that is none where
@@ -63,7 +63,7 @@ export class TabSecrets {
     this.#clock = clock;
   }
 
-  open({ principal, purpose, run }: PageGrant): LinkedTab {
+  open({ principal, purpose, run }: PageLink): LinkedTab {
     const shown = defined({ run });
     const id = randomBytes(16).toString("base64url");
     const ticket = { principal, purpose, expires: this.#clock() + LIFETIME_MS, id, ...shown };

@@ -222,10 +222,7 @@ function keepsCookies({ headers: { origin = "" } }: IncomingMessage): boolean {
   return protocol === "https:" && !/^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
 }
 
-interface Problem {
-  status: number;
-  text: string;
-}
+type Problem = (typeof problems)["ended"];
 
 /** Returns why a token opens no page. `refused`: the problem to report for an invalid one. */
 function pageProblem(checked: Checked, refused: Problem): Problem | undefined {

@@ -1,11 +1,11 @@
 /** The screen that shows all of a call that waits, however long it is, and the proof that a form came from there. */
-import { createHash } from "node:crypto";
 import { displayBlock, oneLine } from "../../core/text.ts";
 import type { Approval } from "../../runs/run.ts";
 import { type Html, html } from "../views/html.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 import { renderWholeCall } from "../views/room/approval.ts";
 import { callParts } from "../views/shown-call.ts";
+import { factsDigest } from "./proposed.ts";
 import { type PartScreen, partScreen } from "./screen-context.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { EMPTY, plainText } from "./whole-text.ts";
@@ -34,9 +34,7 @@ export const callScreen: PartScreen = async (context, runId, query) => {
 
 /** A field of the form below the whole call: a form without it did not show all. It grants nothing to a session. */
 const wholeCallProof = (session: PageSession, approval: Approval): string =>
-  createHash("sha256")
-    .update(JSON.stringify(["whole call", session.id, approval.id, callParts(approval)]))
-    .digest("base64url");
+  factsDigest(["whole call", session.id, approval.id, callParts(approval)]);
 
 /** True if a form came from the screen that shows the whole call. */
 export const hasProof = (session: PageSession, approval: Approval, form: URLSearchParams): boolean =>

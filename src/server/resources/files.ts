@@ -2,7 +2,7 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { Backend, BackendErrorCode } from "../../backends/backend.ts";
 import { mimeTypeOf } from "../../backends/mime.ts";
-import type { Contents, ListSection, ResourceScope, ResourceSpec } from "./resource.ts";
+import type { Contents, ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";
 import { invalidParams } from "./resource.ts";
 import { completeRun, findRun } from "./runs.ts";
 import { FILES_TEMPLATE, RUN_TEMPLATE, fileUri, runFileUri } from "../contracts/uris.ts";
@@ -22,11 +22,7 @@ export const FILES: ResourceSpec = {
       .map(({ path }) => ({ uri: fileUri(path), name: path, mimeType: DIRECTORY_TYPE }));
   },
   complete: { path: async (scope, typed) => completePath(await sharedFiles(scope), typed) },
-  read: async ({ uri, variables, signal }, scope) => {
-    const path = `/${variables["path"] ?? ""}`;
-    const backend = await sharedFiles(scope);
-    return { ...(await readTarget({ backend, path, uri, uriOf: fileUri, signal })), ttlMs: 0 };
-  },
+  read: async (request, scope) => readTarget(request, await sharedFiles(scope), fileUri),
 };
 
 const sharedFiles = async ({ runs }: ResourceScope): Promise<Backend> => (await runs()).files.mounts();
@@ -43,13 +39,10 @@ export const RUN_FILES: ResourceSpec = {
     },
   },
   read: async (request, scope) => {
-    const { uri, variables, signal } = request;
     const { service, runId } = await findRun(scope, request);
     const backend = await service.files.ofRun(runId);
-    if (backend === undefined) throw new ResourceNotFoundError(uri);
-    const path = `/${variables["path"] ?? ""}`;
-    const uriOf = (entry: string): string => runFileUri(runId, entry);
-    return { ...(await readTarget({ backend, path, uri, uriOf, signal })), ttlMs: 0 };
+    if (backend === undefined) throw new ResourceNotFoundError(request.uri);
+    return readTarget(request, backend, (path) => runFileUri(runId, path));
   },
 };
 
@@ -73,32 +66,33 @@ const NOT_FOUND: ReadonlySet<string> = new Set(
   "not_found not_directory permission_denied invalid_path outside_root symlink".split(" "),
 );
 
-interface ReadTarget {
-  backend: Backend;
-  /** Absolute virtual path; a directory may end in `/`. */
-  path: string;
-  uri: string;
-  uriOf: (path: string) => string;
-  signal: AbortSignal;
-}
-
 /** Largest file that is a resource, in characters of text or bytes: its message is made in one turn of the event loop. */
 const MAX_SIZE = 2 * 1024 * 1024;
 
-/** The file or directory at a path: a file's text or bytes, a directory's entries as URIs. */
-async function readTarget(target: ReadTarget): Promise<Contents> {
-  const { backend, path, uri, signal } = target;
-  if (path.endsWith("/")) return listDirectory(target);
-  const read = await backend.read(path, 0, Number.MAX_SAFE_INTEGER, { signal });
-  if (read.code === "is_directory") return listDirectory(target);
+/** The file or directory at the path of a URI: a file's text or bytes, a directory's entries as URIs. */
+async function readTarget(
+  { uri, variables, signal }: ReadRequest,
+  backend: Backend,
+  uriOf: (path: string) => string,
+): Promise<Contents & { ttlMs: number }> {
+  // Absolute and virtual; that of a directory may end in `/`.
+  const path = `/${variables["path"] ?? ""}`;
+  const read = path.endsWith("/")
+    ? undefined
+    : await backend.read(path, 0, Number.MAX_SAFE_INTEGER, { signal });
+  if (read === undefined || read.code === "is_directory") {
+    const { files, code, error } = await backend.ls(path, { signal });
+    if (files === undefined) throw refusal(uri, code, error);
+    return { mimeType: DIRECTORY_TYPE, text: files.map((file) => uriOf(file.path)).join("\n"), ttlMs: 0 };
+  }
   const { content, mimeType = "text/plain" } = read;
   if (content === undefined) throw refusal(uri, read.code, read.error);
   if (read.nextOffset !== undefined || content.length > MAX_SIZE) {
     const message = `${uri} is too large to be read as a resource. Read it in pages with read_agent_file.`;
     throw invalidParams(message, { uri });
   }
-  if (typeof content === "string") return { mimeType, text: content };
-  return { mimeType, blob: Buffer.from(content).toString("base64") };
+  if (typeof content === "string") return { mimeType, text: content, ttlMs: 0 };
+  return { mimeType, blob: Buffer.from(content).toString("base64"), ttlMs: 0 };
 }
 
 /** Paths that start with `typed`, by listing the directory it is in; none when that fails. */
@@ -107,12 +101,6 @@ async function completePath(backend: Backend, typed: string): Promise<string[]> 
   const listed = await backend.ls(path.slice(0, path.lastIndexOf("/") + 1));
   const matching = (listed.files ?? []).map((file) => file.path).filter((entry) => entry.startsWith(path));
   return matching.map((entry) => entry.slice(1));
-}
-
-async function listDirectory({ backend, path, uri, uriOf, signal }: ReadTarget): Promise<Contents> {
-  const listed = await backend.ls(path, { signal });
-  if (listed.files === undefined) throw refusal(uri, listed.code, listed.error);
-  return { mimeType: DIRECTORY_TYPE, text: listed.files.map((file) => uriOf(file.path)).join("\n") };
 }
 
 function refusal(uri: string, code: BackendErrorCode | undefined, error: string | undefined): ProtocolError {

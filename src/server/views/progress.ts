@@ -1,4 +1,5 @@
 import type { ProgressToken, ServerContext } from "@modelcontextprotocol/server";
+import { byIdentity } from "../../core/by-identity.ts";
 import { type Clock, createPace, durationText } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
@@ -100,15 +101,8 @@ const stateLine = ({ run, activity }: RunView): string => `run ${run.id}: ${acti
 
 const shown = (message: string): string => oneLine(stripControl(message), 200);
 
-/** All followers of a run get equal events, and report equal lines. */
-const lines = new WeakMap<RunEvent, { line: string | undefined }>();
-
-/** Returns undefined if the event needs no line. */
-function lineOfEvent(event: RunEvent): string | undefined {
-  const known = lines.get(event);
-  if (known !== undefined) return known.line;
+/** Returns undefined if the event needs no line. All followers of a run get equal events, and report equal lines. */
+const lineOfEvent = byIdentity((event: RunEvent): string | undefined => {
   const activity = event.kind === "run_started" ? undefined : activityOf(event);
-  const line = activity === undefined ? undefined : shown(activity);
-  lines.set(event, { line });
-  return line;
-}
+  return activity === undefined ? undefined : shown(activity);
+});

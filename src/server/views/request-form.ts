@@ -12,17 +12,11 @@ import {
   ruleName,
 } from "../../tools/call-request.ts";
 import { checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
-import type {
-  CallPreview,
-  CheckedAnswer,
-  Field,
-  PersonAnswer,
-  Question,
-  RequestContent,
-} from "../../tools/request.ts";
+import type { CheckedAnswer, Field, PersonAnswer, Question, RequestContent } from "../../tools/request.ts";
 import { asText, indented } from "./quoting.ts";
 import { askedBy, deadlineText, heldBackText, whoAsks } from "./request-words.ts";
 import { shownCall } from "./shown-call.ts";
+import words from "./words.json" with { type: "json" };
 
 /** `shown`: dialogs of clients do not scroll far. `same`: longer than any path with the words around it. */
 const MAX = { shown: 6000, title: 200, description: 500, problem: 300, same: 5000 };
@@ -281,7 +275,7 @@ function callMessage(approval: Approval, place: FormPlace): string {
   const isTooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
     ...problemText(place),
-    `${whoAsks(approval.agent, (text) => asText(text))} wants to run ${asText(approval.tool, 64)} (${EFFECTS[approval.preview.kind]}):`,
+    `${whoAsks(approval.agent, (text) => asText(text))} wants to run ${asText(approval.tool, 64)} (${words.effects[approval.preview.kind]}):`,
     asText(call.summary),
     "",
     indented([...call.destination.flatMap((line) => [line, ""]), call.detail].join("\n")),
@@ -310,12 +304,6 @@ const offerTexts = (approval: Approval): string[] =>
     ruleName(offer),
     `  ${displayName(oneLine(offer.sentence, MAX.description))}`,
   ]);
-
-const EFFECTS: Record<CallPreview["kind"], string> = {
-  diff: "changes a file",
-  command: "runs a command",
-  arguments: "calls a tool",
-};
 
 const problemText = ({ problem }: FormPlace): string[] =>
   problem === undefined ? [] : [asText(problem, MAX.problem), ""];

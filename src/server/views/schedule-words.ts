@@ -85,10 +85,7 @@ export function scheduleDocument(schedule: ScheduleView, now: number): object {
 }
 
 const NICKNAMES: Readonly<Record<string, string>> = words.cronNicknames;
-const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-const MONTHS = "January February March April May June July August September October November December".split(
-  " ",
-);
+
 /** A valid cron expression in words, such as `at 07:00, Monday to Friday`. Rare forms are named by their fields. */
 export function expressionWords(expression: string): string {
   const fields = (NICKNAMES[expression.toLowerCase()] ?? expression).split(" ");
@@ -102,7 +99,9 @@ export function expressionWords(expression: string): string {
     .filter(Boolean)
     .join(onWeekday.startsWith("+") ? " if it is also " : " or ");
   const months =
-    any(month) === "*" ? "" : ` in ${listed(month, (value) => named(MONTHS, value, 1)) ?? `months ${month}`}`;
+    any(month) === "*"
+      ? ""
+      : ` in ${listed(month, (value) => named(words.months, value, 1)) ?? `months ${month}`}`;
   const { text, isAllDay } = timeWords(any(minute), any(hour));
   if (days === "" && months === "") return isAllDay ? text : `${text} every day`;
   return `${text}${days === "" ? "" : `, ${days}`}${months}`;
@@ -148,14 +147,13 @@ function dayOfMonth(field: string): string {
 
 function weekdays(field: string): string {
   const [, name = "", number = ""] = /^(\w+)#([1-5l])$/i.exec(field) ?? [];
-  const ordinals = ["", "first", "second", "third", "fourth", "fifth"];
-  const which = /^l$/i.test(number) ? "last" : ordinals[Number(number)];
+  const which = /^l$/i.test(number) ? "last" : words.ordinals[Number(number)];
   const known = dayName(name);
   if (known !== undefined && which !== undefined) return `on the ${which} ${known} of the month`;
   return listed(field, dayName) ?? `on weekdays ${field}`;
 }
 
-const dayName = (value: string): string | undefined => named(DAYS, value, 0);
+const dayName = (value: string): string | undefined => named(words.days, value, 0);
 
 /** A name by its number, counted from `first`, or by its three first letters. */
 const named = (names: readonly string[], value: string, first: number): string | undefined =>

@@ -1,6 +1,5 @@
 /** Finds the calls and agents of a run that do nothing but wait for a person. */
-import type { AgentPath } from "../../runs/run.ts";
-import type { OpenCall, RunRequest, RunView } from "../../runs/run.ts";
+import type { AgentPath, OpenCall, RunRequest, RunView } from "../../runs/run.ts";
 import { isQuestion, isSameAgent, isWithin, waitingIn } from "../../runs/run.ts";
 
 /** Each returns since when a call or an agent waits, or undefined if it works. */

@@ -6,7 +6,7 @@ import { type PageSession, accessPath, mayRun, runPath } from "../../contracts/v
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import { dayAndTime } from "./figures.ts";
-import { emptyPanel, mainOf } from "./pieces.ts";
+import { buttonForm, emptyPanel, mainOf } from "./pieces.ts";
 import { openedText } from "./share.ts";
 import { parsedUrl } from "../../../core/unknown.ts";
 
@@ -37,13 +37,7 @@ function row({ kind, id, runId, name, createdAt, expiresAt, opened, type, url }:
       </p>
     </div>
     <div class="server-acts">
-      ${
-        mayEnd &&
-        html`<form method="post" action="${accessPath()}/revoke">
-          <input type="hidden" name="share" value="${id}" />
-          <button class="btn small no">Revoke</button>
-        </form>`
-      }
+      ${mayEnd && buttonForm(`${accessPath()}/revoke`, ["share", id], "Revoke", "small no")}
     </div>
   </article>`;
 }

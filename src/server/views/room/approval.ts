@@ -9,8 +9,7 @@ import { type ApprovalViewer, type Viewer, callPath, linesPath, mayDecide } from
 import { agentTypes, deadlineText, heldBackText } from "../request-words.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
-import { type Html, html, textArea } from "../html.ts";
-import { icon } from "../html.ts";
+import { type Html, html, icon, textArea } from "../html.ts";
 import { type ShownCall, shownCall } from "../shown-call.ts";
 import { choiceInput, diffLooks, labelled, shownPath, terms } from "./pieces.ts";
 import { type CardParts, type Complaint, type RequestLook, fold, onlyLooks, requestForm } from "./request.ts";
@@ -115,13 +114,11 @@ function facts(approval: Approval, { summary }: ShownCall): Html | false {
   ]);
 }
 
-interface FormLook extends Omit<RequestLook, "now"> {
-  /** All of the call stands above it. */
-  isWhole: boolean;
-  proof?: string;
-}
-
-function foot(approval: Approval, look: FormLook): Html {
+/** `isWhole`: all of the call stands above it. */
+function foot(
+  approval: Approval,
+  look: Omit<RequestLook, "now"> & { isWhole: boolean; proof?: string },
+): Html {
   if (!mayDecide(look.viewer.session)) return onlyLooks(look.viewer);
   const { complaint } = look;
   const offered = offeredDecisions(approval, look);

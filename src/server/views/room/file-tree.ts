@@ -4,6 +4,7 @@ import { groupBy } from "../../../core/group-by.ts";
 import { displayText } from "../../../core/text.ts";
 import { filePath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { current, searchField } from "./pieces.ts";
 
 /** Folder in which a person may change and delete files. */
@@ -151,9 +152,7 @@ function row({ path: begin }: FileInfo, tree: FileTree): Html {
       title="${name}"
       ${current(path === tree.path)}
       >${icon(path.startsWith(MEMORIES) ? "mind" : "file")}<span class="cut">${name}</span
-      >${mark && html`<span class="m ${MARKS[mark]}"><span class="hide">, ${MARKS[mark]}</span><span aria-hidden="true">${mark}</span></span>`}</a
+      >${mark && html`<span class="m ${words.marks[mark]}"><span class="hide">, ${words.marks[mark]}</span><span aria-hidden="true">${mark}</span></span>`}</a
     >
   </li>`;
 }
-
-const MARKS: Readonly<Record<Mark, string>> = { M: "modified", A: "added", D: "deleted" };

@@ -8,8 +8,8 @@ import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
+import causes from "./causes.json" with { type: "json" };
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
-import { CAUSES } from "./outcome.ts";
 import { type Refused, choice, composeBox, emptyPanel, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
@@ -244,7 +244,7 @@ function row(run: ListedRun, now: number): Html {
 function secondLine({ status, standing, activity, outcome, failure }: ListedRun): string {
   const { states, agents, waiting } = standing;
   const [word = ""] = states.map((state) => state.word);
-  const text = failure === undefined ? (activity ?? outcome ?? "") : CAUSES[failure.reason];
+  const text = failure === undefined ? (activity ?? outcome ?? "") : causes[failure.reason];
   const line = oneLine(displayText(text).replace(/^#+ |[`*]/gm, ""), MAX.line);
   const parts = [
     waiting > 0 && requestsWait(waiting),

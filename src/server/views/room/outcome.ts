@@ -1,6 +1,6 @@
 /** The outcome of a run without an answer: the cause in words, the kept parts, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
-import { type RunView, endedEarly, type Run } from "../../../runs/run.ts";
+import { type RunView, endedEarly } from "../../../runs/run.ts";
 import { type Viewer, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import causes from "./causes.json" with { type: "json" };
@@ -8,8 +8,6 @@ import { timeOf } from "./figures.ts";
 import { counted, standingOf } from "./states.ts";
 
 const MAX = { text: 600, said: 4000 };
-
-export const CAUSES: Readonly<Record<NonNullable<Run["failure"]>["reason"], string>> = causes;
 
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";
@@ -31,7 +29,7 @@ export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
     : ["Start again", "Continue from here"];
   return html`<section class="banner${failure === undefined ? " calm" : ""}" ${failure && html`role="alert"`}>
     ${icon(failure ? "fail" : "stop")}
-    <h2>${failure ? CAUSES[failure.reason] : html`The run was cancelled${at}`}</h2>
+    <h2>${failure ? causes[failure.reason] : html`The run was cancelled${at}`}</h2>
     <p>${failure ? oneLine(advice, MAX.text) : `${reason && `“${reason}”. `}Nothing runs any more.`}</p>
     ${kept(view)} ${mayRun(viewer) && actions(view, again, more)}
     ${quoted.length > 0 && said("What the provider said", quoted.join(QUOTED))}

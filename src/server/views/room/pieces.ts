@@ -29,8 +29,9 @@ export const tickBox = (name: string, value: string, isTicked: boolean, attribut
     ${isTicked && html` checked`}
   />`;
 
-/** Marks the one of several links that is shown. */
-export const current = (isCurrent: boolean): Html | false => isCurrent && html` aria-current="true"`;
+/** Marks the one of several links that is shown. `kind`: `page` for links to other screens. */
+export const current = (isCurrent: boolean, kind: "true" | "page" = "true"): Html | false =>
+  isCurrent && html` aria-current="${kind}"`;
 
 /** Both sides of diffs below or beside each other: shown where there is room for that, and a script. */
 export const diffLooks = (viewer: Viewer): Html | false =>
@@ -64,6 +65,18 @@ export const share = (name: string, own: number, total: number): Html =>
       <rect width="${Math.round((100 * own) / total)}%" height="4" />
     </svg>
   </li>`;
+
+/** A form of one button, which sends one field. `look`: classes of the button. */
+export const buttonForm = (
+  action: string,
+  [name, value]: [string, string],
+  text: string,
+  look: string,
+): Html =>
+  html`<form method="post" action="${action}">
+    <input type="hidden" name="${name}" value="${value}" />
+    <button class="btn ${look}">${text}</button>
+  </form>`;
 
 /** Names with their values. False: there are none. */
 export const terms = (look: string, rows: readonly (readonly [string, Html | string])[]): Html | false =>

@@ -112,7 +112,7 @@ function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
       value="1"
       id="x-${stamp}"
       data-refuse
-      ${checked(look.chosen?.refused !== undefined)}
+      ${look.chosen?.refused !== undefined && html` checked`}
     /><span class="on">Take back</span><span class="off">Refuse…</span></label
   >`;
   return html`<div class="view-head">
@@ -132,8 +132,6 @@ function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
     >
   </div>`;
 }
-
-const checked = (isChecked: boolean): Html | false => isChecked && html` checked`;
 
 /** A box for the whole file. Where it has several, only a script can keep them and this one alike. */
 function headBox(file: ProposedFile, stamp: string, { chosen }: FileLook): Html | undefined {

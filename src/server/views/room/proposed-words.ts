@@ -8,17 +8,15 @@ export interface ChosenCounts {
   places: number;
 }
 
-export const filesText = (count: number): string => counted(count, "file");
-
 /** `mayWait`: the person may decide later. */
 export const applyText = ({ files, all }: ChosenCounts, mayWait: boolean): string =>
   files === 0 && mayWait ? "Apply nothing now" : applyFilesText(files, all);
 
-export const branchText = ({ files }: ChosenCounts): string => `Make a branch of ${filesText(files)}`;
+export const branchText = ({ files }: ChosenCounts): string => `Make a branch of ${counted(files, "file")}`;
 
 export function refuseText({ files, all }: ChosenCounts): string {
   const rest = all - files;
-  return files === 0 ? `Refuse ${filesText(rest)}` : `Apply ${files}, refuse ${rest}`;
+  return files === 0 ? `Refuse ${counted(rest, "file")}` : `Apply ${files}, refuse ${rest}`;
 }
 
 export const boundText = ({ places }: ChosenCounts): string =>

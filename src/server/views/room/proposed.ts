@@ -2,6 +2,7 @@
 import { capital, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ProposedChange, type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
+import { counted } from "../../../tools/format.ts";
 import { changeText } from "../../../tools/review.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
@@ -20,7 +21,7 @@ import {
   plainChoice,
   renderFile,
 } from "./proposed-file.ts";
-import { applyText, boundText, branchText, filesText, placesText, refuseText } from "./proposed-words.ts";
+import { applyText, boundText, branchText, placesText, refuseText } from "./proposed-words.ts";
 import { type Complaint, NO_DEFAULT, fold, onlyLooks } from "./request.ts";
 
 export interface ShownChange extends Omit<ProposedChange, "files"> {
@@ -164,7 +165,7 @@ function pastReview(record: ReviewRecord, describeChannel: Place["describeChanne
   return html`<li>
     <span class="past"
       >${icon(count === 0 ? "stop" : "done", count === 0 ? "faint" : "green")}<span class="anywhere"
-        >${count === 0 ? "Nothing applied" : `${filesText(count)} applied${into}`}</span
+        >${count === 0 ? "Nothing applied" : `${counted(count, "file")} applied${into}`}</span
       ><small class="anywhere">${describeChannel(by)}, ${timeOf(at)}${more}</small></span
     >
   </li>`;
@@ -229,7 +230,7 @@ function intro(place: Place): Html {
         >${isUntouched ? "Nothing in the folder has changed yet." : "Nothing of this is in the folder yet."}
         The agent worked on a copy of ${folder} as it was at
         ${nearTime(copiedAt, now)}${isRepository && ", with your uncommitted work"}. ${standing(place)}
-        ${more > 0 && `${filesText(more)} more come with the next review.`}
+        ${more > 0 && `${counted(more, "file")} more come with the next review.`}
         ${
           commits.length > 0 &&
           `Commits that the agent made in it are not applied, only the files are: ${commits.map(displayName).join("; ")}.`

@@ -4,13 +4,13 @@ import { sumOfCounts } from "../../../core/diff.ts";
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
 import type { OpenQuestion, RunRequest } from "../../../runs/run.ts";
 import { fieldsOf, requestText, wanted } from "../../../tools/check-answer.ts";
+import { counted } from "../../../tools/format.ts";
 import type { Field, Question } from "../../../tools/request.ts";
 import { isShared, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
 import { addressOf, isJsonWanted, webAddress } from "../request-form.ts";
 import { grouped, nearTime } from "./figures.ts";
 import { choiceInput, copyButton, labelled, terms } from "./pieces.ts";
-import { filesText } from "./proposed-words.ts";
 import { fieldInput } from "./question-fields.ts";
 import type { CardParts, Complaint, RequestLook } from "./request.ts";
 import { anchorOf, fold, onlyLooks, requestForm } from "./request.ts";
@@ -28,7 +28,7 @@ export const isReview = (asked: RunRequest): asked is Extract<OpenQuestion, { ki
 export function questionLine(question: OpenQuestion): string {
   if (question.kind === "review") {
     const { added = 0, removed = 0 } = sumOfCounts(question.files) ?? {};
-    const files = filesText(question.files.length + question.more);
+    const files = counted(question.files.length + question.more, "file");
     return `Review the change of ${files}, +${grouped(added)} −${grouped(removed)}`;
   }
   const text = oneLine(displayText(requestText(question)), MAX.line);

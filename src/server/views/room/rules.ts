@@ -6,7 +6,7 @@ import { type PageSession, mayDecide, rulesPath, runPath } from "../../contracts
 import { type Html, html } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import { dayAndTime } from "./figures.ts";
-import { emptyPanel, mainOf } from "./pieces.ts";
+import { buttonForm, emptyPanel, mainOf } from "./pieces.ts";
 import { describeChannel } from "./review.ts";
 
 export function renderRules(session: PageSession, rules: readonly ApprovalRule[]): Html {
@@ -33,13 +33,7 @@ function row(saved: ApprovalRule, mayRemove: boolean): Html {
     </div>
     <div class="server-acts">
       <a class="btn small" href="${runPath(runId)}">Show the run</a>
-      ${
-        mayRemove &&
-        html`<form method="post" action="${rulesPath()}/remove">
-          <input type="hidden" name="rule" value="${id}" />
-          <button class="btn small no">Remove</button>
-        </form>`
-      }
+      ${mayRemove && buttonForm(`${rulesPath()}/remove`, ["rule", id], "Remove", "small no")}
     </div>
   </article>`;
 }

@@ -2,13 +2,14 @@
 import { costGap } from "../cost-words.ts";
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { type Run, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
+import { counted } from "../../../tools/format.ts";
 import type { Viewer } from "../../contracts/viewer.ts";
 import { filesPath, isShared, mayDecide, mayRun, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
-import { filesText } from "./proposed-words.ts";
 import { headlineText } from "./card.ts";
+import { current } from "./pieces.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
 import { ASKING, agentsText, pill, standingOf } from "./states.ts";
@@ -92,23 +93,22 @@ const fact = (name: string, value: Html | string, look = "", tip = ""): Html =>
 
 const isAll = (viewer: Viewer): boolean => viewer !== "app" && viewer.run === undefined;
 
-function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
+function tabs(view: RunView, shown: Tab | "files", waiting: number): Html {
   const { run } = view;
-  const shown = TABS.filter((tab) => tab !== "answer" || isFinal(run.status));
   const unapplied = countUnapplied(run);
   // Counts what waits, else the files that were proposed and not applied.
   const count =
     waiting > 0
       ? html`<span class="count amber">${waiting}</span>`
       : unapplied > 0 && html`<span class="count">${unapplied}</span>`;
-  const items = shown.map((tab) => {
+  const items = TABS.filter((tab) => tab !== "answer" || isFinal(run.status)).map((tab) => {
     const name = tab === "answer" && run.status !== "completed" ? "Outcome" : capital(tab);
     const own = tab === "review" && count;
-    return html`<a href="${runPath(run.id)}/${tab}" ${page(tab === current)}>${name}${own}</a>`;
+    return html`<a href="${runPath(run.id)}/${tab}" ${current(tab === shown, "page")}>${name}${own}</a>`;
   });
   const changed = view.filesChanged.length;
   return html`<nav class="tabs" aria-label="Run">
-    ${items}<a href="${filesPath(run.id)}" ${page(current === "files")}
+    ${items}<a href="${filesPath(run.id)}" ${current(shown === "files", "page")}
       >Files${changed > 0 && html`<span class="count">${changed}</span>`}</a
     >
   </nav>`;
@@ -116,8 +116,6 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
 
 /** Number of files that a run left which has ended. */
 const countUnapplied = ({ status, unapplied = 0 }: Run): number => (isFinal(status) ? unapplied : 0);
-
-const page = (isCurrent: boolean): Html | false => isCurrent && html` aria-current="page"`;
 
 function actions(view: RunView, viewer: Viewer, canShare: boolean): Html | undefined {
   if (viewer === "app") return undefined;
@@ -183,7 +181,7 @@ function unappliedBar({ id, unapplied = 0 }: Run, viewer: Viewer): Html {
   return html`<aside class="review-bar calm" aria-label="Proposed change">
     <div class="wrap">
       ${icon("diff", "faint")}
-      <strong>${filesText(unapplied)} ${isOne ? "is" : "are"} proposed and not applied</strong>
+      <strong>${counted(unapplied, "file")} ${isOne ? "is" : "are"} proposed and not applied</strong>
       <span class="dim cut desk">${isOne ? "It is" : "They are"} in a copy of the folder.</span>
       ${viewer !== "app" && !isShared(viewer) && link}
     </div>

@@ -4,7 +4,6 @@ import { MAX_NAME, type RunView, isFinal, nameOf } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import { type PageSession, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, type IconName, icon } from "../html.ts";
-import { filesText } from "./proposed-words.ts";
 import { type Sharing, renderShareDialog } from "./share.ts";
 
 /** `canShare`: links to the run can be made. */
@@ -87,8 +86,8 @@ function deleting({ run, filesChanged }: RunView): Html {
   const stays = kept.join(", ") || "files in the workspace, and memories";
   const lost = html`<p class="notice amber">
     ${icon("ask", "amber")}<span
-      >${filesText(unapplied)} that it proposed and nobody applied ${unapplied === 1 ? "is" : "are"} in that
-      copy.</span
+      >${counted(unapplied, "file")} that it proposed and nobody applied ${unapplied === 1 ? "is" : "are"} in
+      that copy.</span
     >
   </p>`;
   return html`<dialog id="delete-run" aria-labelledby="delete-h">

@@ -10,7 +10,7 @@ import { type Html, html, textArea, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
-import { type Fact, emptyPanel, mainOf } from "./pieces.ts";
+import { type Fact, buttonForm, emptyPanel, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 
@@ -126,9 +126,7 @@ const lastRun = (run: RunSummary | undefined): Html => {
 };
 
 const act = (name: string, id: string, text: string): Html =>
-  html`<form method="post" action="${schedulePath()}/${name}">
-    <input type="hidden" name="schedule" value="${id}" /><button class="btn small">${text}</button>
-  </form>`;
+  buttonForm(`${schedulePath()}/${name}`, ["schedule", id], text, "small");
 
 function scheduleForm({ draft, preview, folder, readiness, refused, edited }: SchedulesScreen): Html {
   const own = refused?.isOfForm ? refused : undefined;

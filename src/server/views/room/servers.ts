@@ -5,7 +5,7 @@ import { counted } from "../../../tools/format.ts";
 import { type PageSession, serversPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
-import { emptyPanel, mainOf } from "./pieces.ts";
+import { buttonForm, emptyPanel, mainOf } from "./pieces.ts";
 
 /** The outcome of a form. */
 export interface ServerNotice {
@@ -54,10 +54,7 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
       ${tools.length > most && html`<li>and ${tools.length - most} more</li>`}
     </ul>
   </details>`;
-  const logInForm = html`<form method="post" action="${serversPath()}/login">
-    <input type="hidden" name="server" value="${name}" />
-    <button class="btn ink">Log in…</button>
-  </form>`;
+  const logInForm = buttonForm(`${serversPath()}/login`, ["server", name], "Log in…", "ink");
   // The host stands out: the server itself names this address.
   const opening =
     own?.address &&

@@ -61,18 +61,13 @@ const row = (path: string, { id, address, expiresAt, opened }: ShownLink): Html 
     </div>
     <form method="post" action="${path}/unshare" class="share-end">
       <input type="hidden" name="share" value="${id}" />
-      <span class="small dim"
-        >Ends ${dayAndTime(expiresAt)}.
-        ${["Not opened so far", "Opened once"][opened] ?? `Opened ${opened} times`}.</span
-      >
+      <span class="small dim">Ends ${dayAndTime(expiresAt)}. ${openedText(opened)}</span>
       <button class="btn small no">Stop sharing</button>
     </form>
   </li>`;
 
-export function openedText(times: number): string {
-  if (times === 0) return "Not opened so far.";
-  return times === 1 ? "Opened once." : `Opened ${times} times.`;
-}
+export const openedText = (times: number): string =>
+  ["Not opened so far.", "Opened once."][times] ?? `Opened ${times} times.`;
 
 /** A note at the top of shared pages; empty on others. */
 export const sharedNote = ({ sharedUntil }: PageSession): Html | false =>

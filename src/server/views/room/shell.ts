@@ -3,6 +3,7 @@ import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import type { PageSession } from "../../contracts/viewer.ts";
 import { mayRun, schedulePath, accessPath, rulesPath, serversPath } from "../../contracts/viewer.ts";
+import { current } from "./pieces.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";
 
@@ -86,12 +87,13 @@ const MARK = new Html(
   `<svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill="currentColor"/><g fill="none" class="mark" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`,
 );
 
-const links = (session: PageSession, current: Place, waiting: number, withIcons: boolean): Html[] =>
+const links = (session: PageSession, shown: Place, waiting: number, withIcons: boolean): Html[] =>
   PLACES.filter(({ place }) => place !== "schedules" || mayRun(session)).map(
     ({ place, href, name, icon: picture }) => {
       const count = place === "review" && waiting > 0 && html`<span class="count amber">${waiting}</span>`;
-      const own = place === current && html` aria-current="page"`;
-      return html`<a href="${href}" ${own}>${withIcons && icon(picture)}${name}${count}</a>`;
+      return html`<a href="${href}" ${current(place === shown, "page")}
+        >${withIcons && icon(picture)}${name}${count}</a
+      >`;
     },
   );
 

@@ -1,9 +1,9 @@
 /** The review of a proposed change: ticks whole files, and counts the effects of the form. */
+import { counted } from "../../../../tools/format.ts";
 import {
   applyText,
   boundText,
   branchText,
-  filesText,
   placesText,
   refuseText,
 } from "../../../views/room/proposed-words.ts";
@@ -120,7 +120,7 @@ function noteMoved() {
   const notice = form().querySelector("[data-moved]");
   notice.hidden = shown.length === 0;
   if (shown.length === 0) return;
-  const text = `${filesText(shown.length)} changed while you were here, and ${shown.length === 1 ? "is" : "are"} shown as new.`;
+  const text = `${counted(shown.length, "file")} changed while you were here, and ${shown.length === 1 ? "is" : "are"} shown as new.`;
   setText(notice.querySelector("span"), text);
   notice.querySelector("a").setAttribute("href", `#f-${shown[0]}`);
 }
