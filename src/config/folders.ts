@@ -21,7 +21,7 @@ const MOST = 2000;
  */
 export function allowedFolders(patterns: readonly string[], hidden: readonly string[] = []): AllowedFolder[] {
   const closed = hidden.map(realPath);
-  const bases = patterns.map(baseOf);
+  const bases = patterns.map(patternBase);
   const all = bases.flatMap(foldersBelow);
   // Runs in one folder could make a link of what another pattern begins with.
   const isMoved = ({ path, named }: AllowedFolder): boolean =>
@@ -36,7 +36,7 @@ export function allowedFolders(patterns: readonly string[], hidden: readonly str
 }
 
 /** The fixed beginning of a pattern, with the names after it. */
-function baseOf(pattern: string) {
+function patternBase(pattern: string) {
   const { root } = parse(pattern);
   const names = pattern.slice(root.length).split(/[\\/]/).filter(Boolean);
   const first = names.includes(ANY) ? names.indexOf(ANY) : names.length;
@@ -44,26 +44,19 @@ function baseOf(pattern: string) {
   return { path: realPath(named), named, names: names.slice(first) };
 }
 
-const foldersBelow = ({ path, named, names }: ReturnType<typeof baseOf>): AllowedFolder[] =>
-  names
-    .reduce<AllowedFolder[]>(
-      (folders, name) =>
-        folders.flatMap((folder) =>
-          (name === ANY ? namesIn(folder.path) : [name]).map((one) => ({
-            path: join(folder.path, one),
-            named: join(folder.named, one),
-          })),
-        ),
-      [{ path, named }],
-    )
-    .filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));
-
-const namesIn = (folder: string): string[] =>
-  orElse(() => readdirSync(folder, { withFileTypes: true }), [])
-    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
-    .map(({ name }) => name)
-    .toSorted()
-    .slice(0, MOST);
+function foldersBelow({ path, named, names }: ReturnType<typeof patternBase>): AllowedFolder[] {
+  let folders: AllowedFolder[] = [{ path, named }];
+  for (const name of names)
+    folders = folders.flatMap((folder) => {
+      const entries = name === ANY ? orElse(() => readdirSync(folder.path, { withFileTypes: true }), []) : [];
+      const visible = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
+      const found = name === ANY ? visible.map((entry) => entry.name).toSorted() : [name];
+      return found
+        .slice(0, MOST)
+        .map((one) => ({ path: join(folder.path, one), named: join(folder.named, one) }));
+    });
+  return folders.filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));
+}
 
 /** Finds the folders that a text names: by the whole path, or by the last names of it. */
 export function foldersNamed(wanted: string, folders: readonly AllowedFolder[]): string[] {

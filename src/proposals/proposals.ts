@@ -321,6 +321,9 @@ class Review {
       await ownTurn();
       this.#choose(one, about.shown[one.path]);
     }
+    // Another review may have applied a chosen file since it was shown.
+    const left = new Set(sides.flatMap(({ path, from = path }) => [path, from]));
+    this.#moved.push(...Object.keys(choice.apply).filter((path) => !left.has(path)));
     if (this.#moved.length > 0) return { kind: "moved", paths: this.#moved };
     const read = new Set(choice.read);
     const isUnread = [...this.#applied.keys()].some((path) => !read.has(path));

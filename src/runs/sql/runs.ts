@@ -76,26 +76,21 @@ export function* summaries(
 }
 
 /** Condition of the principal's runs that a filter lets through, but for its text. */
-export const ownedRuns = (
+export function ownedRuns(
   principal: Principal,
   { status: only, threadId, folder }: Omit<RunFilter, "text">,
-) => ({
-  condition: [
+): { condition: string; values: Record<string, string> } {
+  const conditions = [
     "principal = @principal AND parent_id IS NULL",
     ...(only === undefined ? [] : ["status = @status"]),
     ...(threadId === undefined ? [] : ["thread_id = @thread"]),
     ...(folder === undefined ? [] : ["environment LIKE @folder ESCAPE '!'"]),
-  ].join(" AND "),
-  values: {
-    principal,
-    ...defined({ status: only, thread: threadId, folder: folder === undefined ? folder : inFolder(folder) }),
-  },
-});
-
-/** Pattern of the environments whose workspace has this last name. */
-function inFolder(name: string): string {
-  const ending = JSON.stringify(`${sep}${name}`).slice(1);
-  return `{"workspace":"%${ending.replaceAll(/[!%_]/g, "!$&")},%`;
+  ];
+  // An environment is JSON that begins with its workspace.
+  const ending = JSON.stringify(sep + (folder ?? "")).slice(1);
+  const pattern = folder && `{"workspace":"%${ending.replaceAll(/[!%_]/g, "!$&")},%`;
+  const values = { principal, ...defined({ status: only, thread: threadId, folder: pattern }) };
+  return { condition: conditions.join(" AND "), values };
 }
 
 export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {

@@ -4,7 +4,6 @@ import { CLIENT_MODEL } from "../../config/schema.ts";
 import { fileURLToPath } from "node:url";
 import { ownTurn } from "../../core/concurrency.ts";
 import { orElse } from "../../core/errors.ts";
-import { defined } from "../../core/unknown.ts";
 import { isFinal } from "../../runs/run.ts";
 import type { StartRequest } from "../../runs/ports.ts";
 import type { Started } from "../../runs/service.ts";
@@ -25,12 +24,15 @@ export async function startRun(
     return refused(
       'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.',
     );
-  const clientFolders = order.folder === undefined ? await foldersOf(call) : undefined;
-  const started = await runs.control.start({
-    ...order,
-    ...defined({ clientFolders }),
-    askedAt: call.begunAt,
-  });
+  const clientFolders: string[] = [];
+  if (order.folder === undefined && hasFolderChoice(deps.config)) {
+    const { mcpReq } = call.context;
+    const asked = client.roots ? mcpReq.send({ method: "roots/list" }, { timeout: ROOTS_MS }) : undefined;
+    const { roots = [] } = (await asked?.catch(() => undefined)) ?? {};
+    const named = roots.flatMap(({ uri }) => orElse(() => [fileURLToPath(uri)], []));
+    clientFolders.push(...[deps.projectFolder ?? []].flat(), ...named);
+  }
+  const started = await runs.control.start({ ...order, clientFolders, askedAt: call.begunAt });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
   // Storing a long task takes a turn of the event loop, and so does reading it.
@@ -53,17 +55,6 @@ export const hasFolderChoice = ({
   folders = [],
   principalFolders = {},
 }: ToolCall["deps"]["config"]): boolean => folders.length + Object.keys(principalFolders).length > 0;
-
-/** The folders that a client works in, where runs can have others than that of the server. */
-async function foldersOf({ deps, client, context }: ToolCall): Promise<string[]> {
-  if (!hasFolderChoice(deps.config)) return [];
-  const own = deps.projectFolder === undefined ? [] : [deps.projectFolder];
-  if (!client.roots) return own;
-  const { roots } = await context.mcpReq
-    .send({ method: "roots/list" }, { timeout: ROOTS_MS })
-    .catch(() => ({ roots: [] }));
-  return [...own, ...roots.flatMap(({ uri }) => orElse(() => [fileURLToPath(uri)], []))];
-}
 
 /** Time for a client to name its folders. */
 const ROOTS_MS = 5000;

@@ -164,12 +164,12 @@ function tools({ counts, both, filter, runs }: HomeScreen): Html {
   });
   return html`<div class="list-tools">
     <nav class="seg" aria-label="Filter">${choices}</nav>
+    ${(folder !== undefined || names.length > 1) && html`<nav class="seg folders" aria-label="Folders">${folders}</nav>`}
     <form class="search" method="get" action="/" role="search" data-live>
       ${chosen && html`<input type="hidden" name="status" value="${chosen}" />`}
       ${folder && html`<input type="hidden" name="folder" value="${folder}" />`}
       ${searchField("Search runs", "Search tasks and answers", 200, filter.text)}
     </form>
-    ${(folder !== undefined || names.length > 1) && html`<nav class="seg" aria-label="Folders">${folders}</nav>`}
   </div>`;
 }
 

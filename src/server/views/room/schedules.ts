@@ -162,7 +162,7 @@ function scheduleForm({ draft, preview, folder, readiness, refused, edited }: Sc
         ${textArea(html`id="new-task" name="task" class="field" rows="3" maxlength="100000" required data-draft placeholder="What should an agent do each time?"${wrong("task")}`, draft.task)}
       </label>
       <div class="sched-wide sched-choices">
-        ${startChips({ folder: edited ? undefined : folder }, edited ? { ...readiness, folders: [] } : readiness, { chosen: draft.choices, fault: own?.field && FAULTS[own.field] }, "its runs")}
+        ${startChips(readiness.folders && !edited ? { folder } : {}, edited ? { ...readiness, folders: [] } : readiness, { chosen: draft.choices, fault: own?.field && FAULTS[own.field] }, "its runs")}
       </div>
       <label><span class="label">Cron expression</span>${input("expression", 200, html` required`)}</label>
       <label

@@ -38,7 +38,7 @@ export function startChips(
   const menu = html`<h2>${FOLDER}</h2>
     <p class="menu-text anywhere"><strong>${folder}</strong></p>
     <p class="note menu-text">${folderSetBy}</p>`;
-  return html`${hasChoice ? show(folderChip(readiness, folder, chosen)) : folder && folderSetBy && show({ kind: "folder", plain: folder, lead: "", menu })}
+  return html`${hasChoice ? show(folderChip(readiness, folder, chosen)) : folder && show({ kind: "folder", plain: folder, lead: "", menu })}
   ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen, whose) })}
   ${isMissing && html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`}${readiness.changes && show(changesChip(readiness, chosen))}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
