@@ -127,10 +127,15 @@ export class WorkspaceProposals implements Proposals {
     return this.has(run) ? new WorkspaceCopy(this.#placeOf(run), this.#rules).reviews() : [];
   }
 
-  async tidy(run: Place & Pick<Run, "id">, fence?: Fence): Promise<void> {
+  async tidy(
+    run: Place & Pick<Run, "id">,
+    fence?: Fence,
+    note?: Parameters<Proposals["tidy"]>[2],
+  ): Promise<void> {
     await this.#withCopy(run, fence, async (copy, manifest) => {
-      if (manifest.run === run.id && (await openSides(copy, manifest)).length === 0)
-        await rm(this.#placeOf(run), { recursive: true, force: true });
+      if (manifest.run !== run.id || (await openSides(copy, manifest)).length > 0) return;
+      await note?.(await copy.reviews());
+      await rm(this.#placeOf(run), { recursive: true, force: true });
     });
   }
 

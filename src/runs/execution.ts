@@ -124,10 +124,13 @@ async function converse(execution: Execution, context: ExecutionContext, trouble
 }
 
 /** Deletes the copy of a run that has nothing left to apply. */
-async function discardApplied(run: Run, { proposals, underLease, log }: ExecutionContext): Promise<void> {
+async function discardApplied(run: Run, context: ExecutionContext): Promise<void> {
+  const { proposals, underLease, runs, log } = context;
   if (run.changes !== "propose" || proposals === undefined) return;
   try {
-    await underLease(run, (fence) => proposals.tidy(run, fence));
+    await underLease(run, (fence) =>
+      proposals.tidy(run, fence, (reviews) => runs.noteUnapplied(run.principal, run.id, 0, reviews)),
+    );
   } catch (error) {
     log.warn("proposals.not_discarded", { runId: run.id, error });
   }

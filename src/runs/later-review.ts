@@ -91,8 +91,9 @@ async function noteReviews(
 async function tidyThread(run: Run, unapplied: number, { runs, proposals, underLease }: RunContext) {
   const newest = await findNewest(run, runs);
   if (unapplied > 0 || newest === undefined || !isFinal(newest.status)) return;
-  await underLease(run, (fence) =>
-    Promise.resolve(proposals?.tidy({ id: newest.id, threadId: run.threadId }, fence)),
+  const { principal, id, threadId } = newest;
+  await underLease(run, async (fence) =>
+    proposals?.tidy({ id, threadId }, fence, (reviews) => runs.noteUnapplied(principal, id, 0, reviews)),
   );
 }
 

@@ -130,8 +130,15 @@ export interface Proposals {
   ): Promise<ReviewOutcome>;
   /** The reviews of the thread's copy so far. */
   reviews(run: Pick<Run, "threadId">): Promise<readonly ReviewRecord[]>;
-  /** Deletes the copy if nothing of it is left to apply and no later run of the thread uses it. */
-  tidy(run: Pick<Run, "id" | "threadId">, fence: Fence): Promise<void>;
+  /**
+   * Deletes the copy if nothing of it is left to apply and no later run of the thread uses it. `note`: stores its
+   * reviews before that.
+   */
+  tidy(
+    run: Pick<Run, "id" | "threadId">,
+    fence: Fence,
+    note: (reviews: readonly ReviewRecord[]) => Promise<void>,
+  ): Promise<void>;
   /** Deletes the copy with all that was not applied. Nobody else may have a fence. */
   discard(run: Run): Promise<void>;
 }

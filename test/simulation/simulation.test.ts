@@ -58,6 +58,7 @@ it.each([
   ["a server that was stopped writes into the copy of its successor", "4948", "2,3,5,8,9,11,12,13,14,15"],
   ["files are noted that were applied after the end on a full disk", "656", "1,3,4,7,12,13,15,16,19"],
   ["files are noted that a server applied after the end before it was killed", "1312", "3,7,11"],
+  ["they are noted before a later run deletes the copy", "9692", "1,2,6,8,9,10"],
 ])("holds that %s", LONG, (_name, seed, without) => {
   expect(simulate("--seed", seed, "--without", without)).toEqual(passed);
 });
