@@ -67,7 +67,7 @@ export function buildSites(folder) {
     try {
       return [{ generator: site.generator, main: site.main, files: build(site, folder) }];
     } catch (error) {
-      console.error(`${site.generator} was not built: ${String(error.message).split("\n", 1)}`);
+      console.error(`${site.generator} was not built: ${String(error.message).split("\n", 1)[0]}`);
       return [];
     }
   });

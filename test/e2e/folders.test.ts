@@ -5,7 +5,6 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { ListRootsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import type { Approval } from "../../src/runs/run.ts";
 import { isApproval } from "../../src/runs/run.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
 import { folderName } from "../../src/app/settings.ts";
@@ -139,7 +138,7 @@ test("approvals, rules and proposed changes belong to the folder of their run, a
   const { home, at } = await openFolders();
   const first = await openRuns(home);
   const view = (await start(first.runs, { folder: "api" })).view;
-  const [approval] = (view?.requests ?? []).filter(isApproval) as Approval[];
+  const [approval] = (view?.requests ?? []).filter(isApproval);
   expect(approval?.status).toBe("pending");
   await first.close();
   // Whoever opens the server again continues the run, though nobody names its folder.

@@ -59,7 +59,7 @@ export class SandboxJobs implements BackgroundJobs {
   async list(): Promise<JobInfo[]> {
     const ended = this.#running() === 0 ? undefined : await this.#ask("list jobs").catch(() => undefined);
     for (const [id, info] of this.#jobs) noteEnd(info, ended?.get(id));
-    if (this.#running() === 0) this.#renewal = void clearInterval(this.#renewal);
+    if (this.#running() === 0) this.#endRenewal();
     return [...this.#jobs.values()].map((info) => ({ ...info }));
   }
 
@@ -100,9 +100,14 @@ export class SandboxJobs implements BackgroundJobs {
     return `${this.#group}-${(this.#marks += 1)}-`;
   }
 
+  #endRenewal(): void {
+    clearInterval(this.#renewal);
+    this.#renewal = undefined;
+  }
+
   /** Drops the jobs. Returns a script that ends them, and all other programs with a mark from here. */
   close(): string {
-    this.#renewal = void clearInterval(this.#renewal);
+    this.#endRenewal();
     return `set -- ${this.#group}\n${END_MARKED}\nrm -rf ${this.#folder}`;
   }
 

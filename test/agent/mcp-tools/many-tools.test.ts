@@ -18,7 +18,7 @@ function open(
 ) {
   const server = run({ command: process.execPath, args: ["-e", MANY, ...settings.map(String)] });
   const options = { env: { PATH: process.env["PATH"] }, version: "0", log: silentLogger, patienceMs };
-  const mcp = openMcpTools({ many: { ...server, ...policy } as McpServerConfig }, options);
+  const mcp = openMcpTools({ many: { ...server, ...policy } }, options);
   onTestFinished(() => mcp.close());
   return mcp;
 }
@@ -107,7 +107,7 @@ it("selections, approvals, duplicates and names that cannot be offered count as 
   expect(leftOut).toHaveLength(51);
   expect(leftOut[0]?.reason).toBe("its name has more than 256 characters");
   expect(leftOut.at(-1)).toMatchObject({ tool: "(more tools)" });
-  const only = await open([3000, 250], { tools: ["get_ledger_2999", "get_gone_1"] } as object).forAgent();
+  const only = await open([3000, 250], { tools: ["get_ledger_2999", "get_gone_1"] }).forAgent();
   expect(only.tools).toEqual([]);
 });
 

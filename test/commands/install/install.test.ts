@@ -515,8 +515,8 @@ describe("one entry for all projects", () => {
     mkdirSync(join(home, "code/api"), { recursive: true });
     const { code, stdout } = await bin([...given, "--model", "offline", "--yes"]);
     expect([code, stdout]).toEqual([0, expect.stringContaining("1 folder to choose from")]);
-    const { args } = valueOf(join(home, CURSOR))["mcpServers"]?.["deepagent"] as { args: string[] };
-    expect(args.slice(-6)).toEqual([
+    const entry = Object(valueOf(join(home, CURSOR))["mcpServers"]?.["deepagent"]) as { args: string[] };
+    expect(entry.args.slice(-6)).toEqual([
       "--folders",
       join(home, "code/*"),
       "--folders",
