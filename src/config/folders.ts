@@ -21,32 +21,29 @@ const MOST = 2000;
  */
 export function allowedFolders(patterns: readonly string[], hidden: readonly string[] = []): AllowedFolder[] {
   const closed = hidden.map(realPath);
-  const bases = patterns.map(patternBase);
-  const all = bases.flatMap(foldersBelow);
+  const bases = patterns.map(expandPattern);
+  const all = bases.flatMap(({ below }) => below);
   // Runs in one folder could make a link of what another pattern begins with.
-  const isMoved = ({ path, named }: AllowedFolder): boolean =>
+  const isMoved = ({ path, named }: ReturnType<typeof expandPattern>): boolean =>
     all.some(
       (other) =>
         named.startsWith(other.named + sep) && path !== join(other.path, relative(other.named, named)),
     );
-  const found = bases.filter((base) => !isMoved(base)).flatMap(foldersBelow);
+  const found = bases.filter((base) => !isMoved(base)).flatMap(({ below }) => below);
   return [...new Map(found.map((folder) => [folder.path, folder])).values()]
     .filter(({ path }) => !closed.some((folder) => isInside(folder, path)))
     .toSorted((one, other) => (one.path < other.path ? -1 : 1));
 }
 
-/** The fixed beginning of a pattern, with the names after it. */
-function patternBase(pattern: string) {
+/** The fixed beginning of a pattern, and the folders that the whole of it stands for. */
+function expandPattern(pattern: string): AllowedFolder & { below: AllowedFolder[] } {
   const { root } = parse(pattern);
   const names = pattern.slice(root.length).split(/[\\/]/).filter(Boolean);
   const first = names.includes(ANY) ? names.indexOf(ANY) : names.length;
   const named = join(root, ...names.slice(0, first));
-  return { path: realPath(named), named, names: names.slice(first) };
-}
-
-function foldersBelow({ path, named, names }: ReturnType<typeof patternBase>): AllowedFolder[] {
+  const path = realPath(named);
   let folders: AllowedFolder[] = [{ path, named }];
-  for (const name of names)
+  for (const name of names.slice(first))
     folders = folders.flatMap((folder) => {
       const entries = name === ANY ? orElse(() => readdirSync(folder.path, { withFileTypes: true }), []) : [];
       const visible = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
@@ -55,7 +52,8 @@ function foldersBelow({ path, named, names }: ReturnType<typeof patternBase>): A
         .slice(0, MOST)
         .map((one) => ({ path: join(folder.path, one), named: join(folder.named, one) }));
     });
-  return folders.filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));
+  const below = folders.filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));
+  return { path, named, below };
 }
 
 /** Finds the folders that a text names: by the whole path, or by the last names of it. */

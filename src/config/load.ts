@@ -105,6 +105,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
 
 /** The current directory, unless it is too wide or the setting `folders` lists others. */
 function setDefaultWorkspace(draft: Draft, sources: ConfigSources): void {
+  if (draft.get("workspace") !== undefined) return;
   const workspace = defaultWorkspace(sources);
   const patterns = listFolders(draft, ["folders"]).map(([, pattern]) => pattern);
   const isListed = patterns.length === 0 || allowedFolders(patterns).some(({ path }) => path === workspace);
