@@ -251,8 +251,9 @@ export class People {
       catchUp: "all",
       overlap: true,
     } as const;
-    const from = worldTime() + this.#driftMs;
     const added = await this.#insist((runs) => runs.schedules.add(request));
+    // A full disk may have refused it several times, so it is as old as its last attempt.
+    const from = worldTime() + this.#driftMs;
     // Its answer may be lost; then the name is taken.
     const id = added.ok
       ? added.schedule.id
