@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { inspect } from "node:util";
 import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, BaseStore, StateSnapshot } from "@langchain/langgraph";
@@ -10,6 +11,7 @@ import {
   isInterrupted,
 } from "@langchain/langgraph";
 import { ConfigurationError } from "../../core/errors.ts";
+import { fill, oneLine } from "../../core/text.ts";
 import { isObject, defined } from "../../core/unknown.ts";
 import { checkEdit } from "../calls/check.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
@@ -122,6 +124,10 @@ export class DeepAgentGraph
     // LangGraph's rejected writes in the background could not be caught.
     if (checkpointerOf(all, this) && !all["thread_id"])
       throw new ConfigurationError("THREAD_ID_REQUIRED", texts.threadNeeded);
+    // With other fields alone, LangGraph would start an agent without any message.
+    const isKnown = isObject(input) && Object.keys(input).some((name) => Object.hasOwn(this.channels, name));
+    if (input !== null && input !== undefined && !isCommand(input) && !isKnown)
+      throw new ConfigurationError("INVALID_INPUT", fill(texts.unknownInput, oneLine(inspect(input), 100)));
     const checked =
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)
