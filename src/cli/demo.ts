@@ -69,7 +69,7 @@ async function perform(local: LocalRuns, stage: Stage): Promise<ExitCode> {
   if (!(await isReady(local))) return 1;
   say(introduction(stage), "");
   const start = monotonicClock();
-  const started = await runs.control.start({ task: stage.task });
+  const started = await runs.control.start({ task: stage.task, by: "terminal" });
   if (!started.ok) return complain(started.message);
   const reason = stage.isSample ? "it works on a copy" : "--yes";
   const how: LiveOptions = { output: "terminal", approvals: stage.isAsking ? "ask" : "approve", reason };

@@ -125,7 +125,7 @@ const isOver = (run: Run, { runCommand }: LocalRuns): string =>
   `Run ${run.id} has ended (${STATUS_WORDS[run.status]}). To continue its conversation:\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
 async function start({ runs }: LocalRuns, request: StartRequest): Promise<string | undefined> {
-  const started = await runs.control.start(request);
+  const started = await runs.control.start({ ...request, by: "terminal" });
   if (started.ok) {
     const unused = request.goal && "--goal was not used: it counts only for a run that begins.\n";
     const told = `Run ${started.run.id} is working in this thread and reads this at its next step.\n${unused ?? ""}`;

@@ -19,7 +19,12 @@ export function audited(groups: RunGroups, log: Logger): RunGroups {
       start: async (principal, request) => {
         const outcome = await control.start(principal, request);
         if (outcome.ok && outcome.how === "started")
-          log.info("run.started", { runId: outcome.run.id, threadId: outcome.run.threadId, principal });
+          log.info("run.started", {
+            runId: outcome.run.id,
+            threadId: outcome.run.threadId,
+            principal,
+            by: request.by,
+          });
         return outcome;
       },
       cancel: async (principal, runId, reason) => {
@@ -81,8 +86,8 @@ function logAnswer(
 /** Logs the end of a run, if it has ended. */
 export function logEnd(run: Run, log: Logger): void {
   if (!isFinal(run.status)) return;
-  const { id: runId, principal, status, usage, failure, createdAt, endedAt = createdAt } = run;
+  const { id: runId, principal, status, usage, costUsd, failure, createdAt, endedAt = createdAt } = run;
   const { inputTokens, outputTokens } = usage;
-  const facts = { runId, principal, status, inputTokens, outputTokens, reason: failure?.reason };
+  const facts = { runId, principal, status, inputTokens, outputTokens, costUsd, reason: failure?.reason };
   log.info("run.ended", { ...defined(facts), seconds: (endedAt - createdAt) / 1000 });
 }

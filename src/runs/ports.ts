@@ -83,6 +83,8 @@ export interface StartRequest extends RunChoices {
   clientFolders?: readonly string[];
   /** Start of the call that waits. Until it is `answered`, the same request without a key joins its run. */
   askedAt?: number;
+  /** The surface or client that it came from, for the log. */
+  by?: string;
 }
 
 export interface NewRun {

@@ -105,6 +105,8 @@ export interface Run extends RunHead, Omit<RunChoices, "changes"> {
   endedAt?: number;
   todos: Todo[];
   usage: TokenUsage;
+  /** US dollars of its model calls. Absent: the price of one is not known. */
+  costUsd?: number;
   /** Final text, when completed (or what there was, when it ended early). */
   answer?: string;
   structured?: unknown;

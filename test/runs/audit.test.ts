@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../src/core/logger.ts";
+import { logEnd } from "../../src/runs/audit.ts";
 import {
   askedAbout,
   calling,
@@ -34,7 +35,7 @@ test("who started, decided and ended a run is logged once, without contents", as
     tools,
     interruptOn: askedAbout("!"),
   });
-  const key = { idempotencyKey: SECRET };
+  const key = { idempotencyKey: SECRET, by: "page" };
   const { id: runId, threadId } = await startRun(service, `Note ${SECRET}`, key);
   await startRun(service, `Note ${SECRET}`, key);
   const { requests } = await reachAsked(service, runId, 1);
@@ -43,7 +44,7 @@ test("who started, decided and ended a run is logged once, without contents", as
   await reach(service, runId, "completed");
   await expect.poll(() => events().at(-1)?.event).toBe("run.ended");
   expect(events()).toEqual([
-    { event: "run.started", runId, threadId, principal: "local" },
+    { event: "run.started", runId, threadId, principal: "local", by: "page" },
     {
       event: "request.answered",
       runId,
@@ -90,4 +91,15 @@ test("a failed run ends with the reason", async () => {
   await expect
     .poll(() => events().at(-1))
     .toMatchObject({ event: "run.ended", status: "failed", reason: expect.any(String) });
+});
+
+test("the end of a run has its cost if all prices are known", async () => {
+  const { service } = audited({ model: calling(note("a")), tools: [noteTool([])] });
+  const { id } = await startRun(service, "go");
+  const { run } = await reach(service, id, "completed");
+  const lines: string[] = [];
+  const log = createLogger("info", (line) => lines.push(line));
+  logEnd(run, log);
+  logEnd({ ...run, costUsd: 0.25 }, log);
+  expect(lines.map((line) => (JSON.parse(line) as { costUsd?: number }).costUsd)).toEqual([undefined, 0.25]);
 });

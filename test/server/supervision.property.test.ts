@@ -29,6 +29,7 @@ const START: Readonly<Record<keyof Omit<StartRequest, "isOperators">, Effect>> =
   newThreadId: "none",
   idempotencyKey: "none",
   askedAt: "none",
+  by: "none",
   folder: "allowed",
   clientFolders: "allowed",
   model: "allowed",

@@ -191,6 +191,7 @@ export function runRepositoryContract(
         const agent = [{ callId: "c", name: "n" }];
         const call = { kind: "model_called" as const, agent, model: "m", usage, text: "" };
         const sub = { agent, callId: "c", name: "n" };
+        const costs: (number | undefined)[] = [];
         for (const event of [
           { ...sub, kind: "subagent_started" as const, description: "d" },
           { ...call, costUsd: 0.25 },
@@ -198,7 +199,10 @@ export function runRepositoryContract(
           { ...sub, kind: "subagent_finished" as const, status: "error" as const, report: "r" },
         ]) {
           await work().record(own, [entryOf(event)], now);
+          const { costUsd } = (await runs.read.run(ME, done.id)) ?? {};
+          costs.push(costUsd);
         }
+        expect(costs).toEqual([0, 0.25, undefined, undefined]);
         await work().complete(own, { answer: "It is FORTY_TWO" }, work().inbox(own), now + 5);
         const listed = await runs.read.summaries(ME, {}, { limit: 9 });
         expect(listed.map(({ id }) => id)).toEqual([open.id, done.id, asking.run.id]);

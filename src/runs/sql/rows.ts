@@ -88,6 +88,7 @@ export function toRun(row: RunRow): Run {
     ...toRunHead(row),
     ...readFields(row, "todos, model, limits, goal, changes, unapplied, applied, forked_from"),
     usage: readFields(row, USAGE),
+    ...(row.unpriced_calls > 0 ? {} : { costUsd: row.cost_nanos / NANOS }),
     ...(runId === null || agent === null ? {} : { parent: { runId, agent: fromJson(agent) } }),
     ...(row.ended_at === null ? {} : outcomeOf(row)),
   };

@@ -135,7 +135,7 @@ export class Session {
     const { runs, sessionId } = this.#desk;
     const place = this.#hasThread ? { threadId: sessionId } : { newThreadId: sessionId };
     this.#own.push(text);
-    const started = await runs.control.start({ task: text, ...defined({ goal }), ...place });
+    const started = await runs.control.start({ task: text, ...defined({ goal }), ...place, by: "acp" });
     if (!started.ok || started.how !== "told") this.#own.pop();
     if (!started.ok) throw new DeepAgentError(started.code, started.message);
     this.#hasThread = true;

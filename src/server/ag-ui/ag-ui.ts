@@ -155,6 +155,7 @@ async function begin(request: Request, send: Send): Promise<Begun> {
     ...defined({ goal }),
     ...place,
     idempotencyKey: `ag-ui ${thread} ${input.runId}`,
+    by: "ag-ui",
   });
   if (!started.ok) throw new DeepAgentError(started.code, started.message);
   const isOpen = existing !== undefined && existing.run.id === started.run.id && started.how === "told";

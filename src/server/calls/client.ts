@@ -18,7 +18,7 @@ export interface ClientFacts {
   /** It opens addresses that another MCP server asks to open. */
   urls: boolean;
   tasks: boolean;
-  /** Its name for itself, used only for the form of its results and how long its calls wait. */
+  /** Its name for itself, used only for the form of its results, how long its calls wait, and the log. */
   name?: { name: string; version: string } | undefined;
   /** Form of its results. */
   form: ResultForm;

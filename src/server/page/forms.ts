@@ -65,7 +65,7 @@ const start: Work = async (sent) => {
   const wrong = task === "" ? NO_TASK : read.ok ? undefined : read;
   const folder = textOf(sent.form, "folder") || undefined;
   const choices = { ...(read.ok ? read.choices : {}), ...defined({ folder }), ...operatorMark(session) };
-  const started = wrong ?? (await runs.control.start({ task, ...choices }));
+  const started = wrong ?? (await runs.control.start({ task, ...choices, by: "page" }));
   if (started.ok) return sent.reply.redirect(runPath(started.run.id));
   const { code, message: problem } = started;
   const refused = { field: "task", text: task, problem, fault: FAULTS[code], chosen: sent.form };
@@ -241,7 +241,8 @@ async function goOn(
 ): Promise<void> {
   const { runs, session } = sent.context;
   const choices = { ...choicesOf(run, await runs.agents.readiness()), ...defined({ goal }) };
-  const started = task === "" ? NO_TASK : await runs.control.start({ task, threadId, ...choices });
+  const started =
+    task === "" ? NO_TASK : await runs.control.start({ task, threadId, ...choices, by: "page" });
   if (!started.ok) return refuseOn(sent, { field, text: task, problem: started.message });
   // A session of one run is not to be left with a page that it may not see.
   return sent.reply.redirect(runPath(session.run ?? started.run.id));

@@ -4,6 +4,7 @@ import { CLIENT_MODEL } from "../../config/schema.ts";
 import { fileURLToPath } from "node:url";
 import { ownTurn } from "../../core/concurrency.ts";
 import { orElse } from "../../core/errors.ts";
+import { shownName } from "../../core/text.ts";
 import { isFinal } from "../../runs/run.ts";
 import type { StartRequest } from "../../runs/ports.ts";
 import type { Started } from "../../runs/service.ts";
@@ -32,7 +33,8 @@ export async function startRun(
     const named = roots.flatMap(({ uri }) => orElse(() => [fileURLToPath(uri)], []));
     clientFolders.push(...[deps.projectFolder ?? []].flat(), ...named);
   }
-  const started = await runs.control.start({ ...order, clientFolders, askedAt: call.begunAt });
+  const by = client.name ? shownName(client.name.name) : "mcp";
+  const started = await runs.control.start({ ...order, clientFolders, askedAt: call.begunAt, by });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
   // Storing a long task takes a turn of the event loop, and so does reading it.
