@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, type Socket, connect, createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 
 interface Pair {
   near: Socket;
@@ -17,6 +18,8 @@ export class TcpLink {
   /** Connections that were made while the link was cut. */
   readonly #refused = new Set<Socket>();
   readonly #lost = new Set<Pair>();
+  /** What was sent last to each socket, until it is there. */
+  readonly #underWay = new Map<Socket, Promise<void>>();
   readonly #change: (sent: Buffer) => Buffer;
   readonly #close: () => void;
   #isCut = false;
@@ -111,8 +114,14 @@ export class TcpLink {
     far.on("close", end);
   }
 
+  /** Nothing overtakes what was sent before it, also when the link becomes faster. */
   #pass(to: Socket, chunk: Buffer): void {
-    if (this.lateMs === 0) to.write(chunk);
-    else setTimeout(() => to.write(chunk), this.lateMs);
+    const before = this.#underWay.get(to);
+    if (this.lateMs === 0 && before === undefined) return void to.write(chunk);
+    const passed = Promise.all([delay(this.lateMs), before]).then(() => {
+      to.write(chunk);
+      if (this.#underWay.get(to) === passed) this.#underWay.delete(to);
+    });
+    this.#underWay.set(to, passed);
   }
 }
