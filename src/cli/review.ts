@@ -22,7 +22,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { parsedJson, defined } from "../core/unknown.ts";
 
-const NOTHING = "Nothing of this run is left to apply.";
+const NOTHING = "This run has nothing left to apply.";
 
 /** Shows every file with its places and conflicts. With --file: all of some files, however long. */
 export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
@@ -32,7 +32,7 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
   if (flags["json"] === true)
     return sayJson(change === undefined ? { files: [] } : { ...change, digest: digestOf(change) });
   if (change === undefined)
-    return say(view.run.changes === "propose" ? NOTHING : "This run works in the folder itself.");
+    return say(view.run.changes === "propose" ? NOTHING : "This run edits the folder directly.");
   const isOpen = openReview(view) !== undefined || isFinal(view.run.status);
   const names = textsOf(flags["file"]);
   const paths = names?.map((name) => newPath(name, change.files));
@@ -68,7 +68,7 @@ function nextCommands(
       ? []
       : [`Read a file to its end: ${runsCommand("review", run.id, "--file", unread)}`]),
     ...(files.some(hasConflict)
-      ? ["Replace what is in the way, or let the agent fit its change: --over FILE, --fit FILE"]
+      ? ["Resolve a conflict: --over FILE uses the agent's version, --fit FILE asks the agent to merge."]
       : []),
   ];
 }
@@ -104,7 +104,7 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
     !choice.message
   )
     return complain(
-      "Nothing was applied: what is left was refused, is in conflict, ignored by Git or not shown whole. Name files with --file, --over or --fit.",
+      "Nothing was applied: the remaining files were rejected, are in conflict, are ignored by Git or were not fully shown. Name files with --file, --over or --fit.",
     );
   // A script that names a run by its id decides without a look; which run is the last may change under it.
   const isBlind = shown === undefined && flags["digest"] === undefined && word !== "last" && !hasTerminal();
@@ -118,7 +118,7 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
       "terminal",
     );
     if (!outcome.ok) return complain(displayText(outcome.message));
-    return say(`Run ${runId} carries it out and continues. ${howToResume(local, view.run)}`);
+    return say(`Run ${runId} applies it and continues. ${howToResume(local, view.run)}`);
   }
   const outcome = await runs.changes.review(runId, choice, "terminal");
   if (!outcome.ok) return complain(displayText(outcome.message));

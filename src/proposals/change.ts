@@ -162,7 +162,7 @@ function notesOf(sides: Sides): string[] {
       : []),
     ...(is === true && was !== true ? ["executable"] : []),
     ...(was === true && is === false && proposed !== undefined ? ["no longer executable"] : []),
-    ...(starts === undefined ? [] : [`starts programs: ${starts}`]),
+    ...(starts === undefined ? [] : [`can run programs (${starts})`]),
   ];
 }
 

@@ -48,7 +48,7 @@ export const reviewChange: Implements<"changes", "review"> = async (
   }
   const change = await proposedChange(context, principal, runId);
   if (change === undefined || proposals === undefined)
-    return refused("nothing_proposed", "Nothing of this run is left to apply.");
+    return refused("nothing_proposed", "This run has nothing left to apply.");
   const checked = checkAnswer(questionOf(change), { type: "review", choice });
   if (!checked.ok) return refused("invalid", checked.message);
   const shown = shownIn(change.files, choice);

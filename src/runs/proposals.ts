@@ -21,7 +21,7 @@ export interface ProposedFile extends Pick<
 > {
   /** Empty for a file without lines, or with only another path: then it is applied whole. */
   places: readonly ProposedPlace[];
-  /** Things to know besides its lines, such as `link to ../x` or `starts programs: tasks`. */
+  /** Things to know besides its lines, such as `link to ../x` or `can run programs (tasks)`. */
   notes: readonly string[];
   /** The file of the folder is in the way as a whole. */
   conflict?: string;

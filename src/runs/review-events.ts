@@ -49,7 +49,7 @@ export function recordText({ applied, partly, branch, worktree, refused, unappli
   const at = worktree === undefined ? "" : ` in ${displayName(worktree)}`;
   return [
     count === 0 ? "Nothing was applied." : `Applied ${counted(count, "file")}${into}${at}.`,
-    ...(refusals === 0 ? [] : [`Refused ${counted(refusals, "file")}.`]),
-    unapplied === 0 ? "Nothing is left." : `${counted(unapplied, "file")} left.`,
+    ...(refusals === 0 ? [] : [`Rejected ${counted(refusals, "file")}.`]),
+    unapplied === 0 ? "Nothing is left to apply." : `${counted(unapplied, "file")} left.`,
   ].join(" ");
 }

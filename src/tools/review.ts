@@ -27,7 +27,7 @@ const fileText = (file: ReviewedFile): string => {
     countsText(file),
     ...(file.conflict ? ["conflict: look at it on the page or in the terminal"] : []),
     ...(file.unshown ? ["not shown whole: read it on the page or in the terminal"] : []),
-    ...(file.apart ? ["chosen by itself only"] : []),
+    ...(file.apart ? ["select it separately"] : []),
   ].filter((part) => part !== "");
   return `${file.path}${facts.length === 0 ? "" : ` (${facts.join(", ")})`}`;
 };
@@ -40,11 +40,11 @@ export function reviewText(question: ReviewQuestion): string {
   const missing = files.length + more - Math.min(files.length, MOST_NAMED);
   return [
     ...(note === undefined ? [] : [`Nothing was applied: ${note}.`, ""]),
-    `The run proposes changes of ${counted(files.length + more, "file")}${counts === "" ? "" : ` (${counts})`}. Nothing in the folder has changed yet.`,
+    `The run proposes changes of ${counted(files.length + more, "file")}${counts === "" ? "" : ` (${counts})`}. The folder is unchanged.`,
     "",
     ...files.slice(0, MOST_NAMED).map((file) => `- ${fileText(file)}`),
     ...(missing > 0 ? [`- and ${counted(missing, "file")} more`] : []),
-    ...(commits.length > 0 ? ["", "Commits in the copy are not applied, only files are:"] : []),
+    ...(commits.length > 0 ? ["", "Commits in the copy are not applied, only the files:"] : []),
     ...commits.map((commit) => `- ${displayName(commit)}`),
     ...(diff === undefined ? [] : ["", diff]),
   ].join("\n");
@@ -58,14 +58,14 @@ export function reviewFields(question: ReviewQuestion): Field[] {
   const isListed = listed.length > 1 && listed.length <= 100;
   const every: [option: string, label: string, isOffered: boolean][] = [
     ["all", applyFilesText(plain.length, question.files.length), plain.length > 0],
-    ["chosen", "Apply the chosen files", isListed],
-    ["branch", "Make a branch of it, and leave the folder as it is", hasBranches && plain.length > 0],
-    ["none", "Apply nothing now: it stays with the run and can be applied later", true],
+    ["chosen", "Apply the selected files", isListed],
+    ["branch", "Create a branch with it; the folder is not changed", hasBranches && plain.length > 0],
+    ["none", "Apply nothing now (you can apply it later)", true],
   ];
   const decisions = every.filter(([, , isOffered]) => isOffered);
   const files: Field = {
     name: "files",
-    title: "Chosen files",
+    title: "Selected files",
     type: "choice",
     many: true,
     options: listed.map(({ path }) => path),
@@ -75,7 +75,7 @@ export function reviewFields(question: ReviewQuestion): Field[] {
   return [
     {
       name: "decision",
-      title: "What is to become of the change?",
+      title: "What should happen to the change?",
       type: "choice",
       options: decisions.map(([option]) => option),
       labels: decisions.map(([, label]) => label),
@@ -85,8 +85,8 @@ export function reviewFields(question: ReviewQuestion): Field[] {
     ...(hasBranches ? [branch] : []),
     {
       name: "message",
-      title: "For the agent",
-      description: "It continues with these words. Empty: the run ends.",
+      title: "Message to the agent",
+      description: "The agent continues with it. If empty, the run ends.",
       type: "text",
       maxLength: MAX.message,
     },
@@ -104,7 +104,7 @@ export function readReview(
   const isAll = isBranch || decision === "all";
   const chosen = Array.isArray(files) && decision !== "none" ? files : [];
   if (chosen.length === 0 && !isAll && decision !== "none")
-    return { ok: false, message: "Choose the files to apply, or apply nothing." };
+    return { ok: false, message: "Select the files to apply, or apply nothing." };
   const paths = isAll ? plainFiles(question).map(({ path }) => path) : chosen;
   return checkReview(question, {
     apply: Object.fromEntries(paths.map((path) => [path, "all"])),
@@ -121,13 +121,13 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
   const named = [...Object.keys(apply), ...over, ...fit, ...Object.keys(refused)];
   const unknown = named.find((path) => !known.has(path));
   if (unknown !== undefined)
-    return wrong(`The review has no file '${oneLine(unknown, 200)}'. Look at it again; it may have changed.`);
+    return wrong(`The review has no file '${oneLine(unknown, 200)}'. Review it again; it may have changed.`);
   for (const [path, places] of Object.entries(apply)) {
     const count = known.get(path)?.places ?? 0;
     if (places === "all") continue;
     const isPlace = (place: number): boolean => Number.isInteger(place) && place >= 0 && place < count;
     if (places.length === 0 || !places.every(isPlace))
-      return wrong(`'${oneLine(path, 200)}' has the places 1 to ${count}.`);
+      return wrong(`'${oneLine(path, 200)}' has changes 1 to ${count}.`);
   }
   const twice = fit.find((path) => Object.hasOwn(apply, path));
   if (twice !== undefined)
@@ -136,7 +136,7 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
     return wrong(`A message to the agent has at most ${MAX.message} characters.`);
   if (branch !== undefined && !question.hasBranches) return wrong(texts.noBranch);
   if (branch !== undefined && Object.keys(apply).length === 0)
-    return wrong("Choose the files that the branch is made of.");
+    return wrong("Select the files for the branch.");
   const versions = Object.entries(shown)
     .filter(([path]) => known.has(path))
     .map(([path, version]) => [path, version.slice(0, MAX.version)]);

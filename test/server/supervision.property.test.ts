@@ -292,8 +292,8 @@ test("the page of a server that reviews changes offers direct ones to its operat
   const { origin } = await openSite(service);
   const caller = await logIn(origin, "mine");
   for (const path of ["/", "/schedules"]) {
-    expect((await operator.get(path)).body, path).toContain("Direct changes");
-    expect((await caller.get(path)).body, path).not.toContain("Direct changes");
+    expect((await operator.get(path)).body, path).toContain("Edit files directly");
+    expect((await caller.get(path)).body, path).not.toContain("Edit files directly");
     set({ models: [{ spec: "a:main" }], limits: {}, changes: "direct" });
     expect((await caller.get(path)).body, path).toContain("Propose changes");
     set({ models: [{ spec: "a:main" }], limits: {}, changes: "propose" });

@@ -86,8 +86,8 @@ describe("the answer of a form", () => {
 describe("a choice", () => {
   it.each([
     [{ apply: { "other.md": "all" as const } }, "has no file 'other.md'"],
-    [{ apply: { "a.md": [2] } }, "has the places 1 to 2"],
-    [{ apply: { "a.md": [] } }, "has the places 1 to 2"],
+    [{ apply: { "a.md": [2] } }, "has changes 1 to 2"],
+    [{ apply: { "a.md": [] } }, "has changes 1 to 2"],
     [{ apply: { "conflict.md": "all" as const }, fit: ["conflict.md"] }, "at once"],
     [{ apply: { "a.md": "all" as const }, branch: "x" }, "no branch can be made"],
     [{ apply: {}, message: "x".repeat(5000) }, "at most 4000"],

@@ -57,7 +57,7 @@ export function questionLines(asked: OpenQuestion, style: BodyStyle): RequestLin
   const lines = (text: string): string[] => wrapped(text, style);
   const isForm = asked.kind === "elicitation" && asked.mode === "form";
   const warning =
-    "These words and fields are the server's. Enter no password or key here: it reads what you send.";
+    "This form comes from the server, which receives what you enter. Don't enter passwords or keys.";
   return {
     title: lines(whoAsksWhat(asked, whoAsks(asked.agent))),
     body: [headText(asked), ...moreText(asked)].flatMap((text) =>

@@ -16,19 +16,19 @@ function fileLines(file: ProposedFile, style: BodyStyle): string[] {
     ...notes,
     ...(unshown === "text" ? ["not shown whole"] : []),
     ...(ignored ? ["ignored by Git"] : []),
-    ...(decided === undefined ? [] : [decided.how === "refused" ? "refused before" : "left out before"]),
+    ...(decided === undefined ? [] : [decided.how === "refused" ? "rejected before" : "skipped before"]),
   ].map((fact) => displayText(fact));
   return [
     "",
     `${colors.bold(displayName(path))}  ${colors.dim(facts.join(", "))}`,
     ...(conflict === undefined ? [] : [colors.yellow(`  Conflict: ${displayText(conflict)}`)]),
     ...places.flatMap((place, index) => [
-      ...(places.length > 1 ? [colors.dim(`  Place ${index + 1} of ${places.length}`)] : []),
+      ...(places.length > 1 ? [colors.dim(`  Change ${index + 1} of ${places.length}`)] : []),
       ...diffBody(place.diff.split("\n").slice(2).join("\n"), style),
       ...(place.conflict === undefined
         ? []
         : [
-            colors.yellow("  Conflict: the folder has this by now:"),
+            colors.yellow("  Conflict: the folder now has:"),
             ...place.conflict.split("\n").map((line) => `    ${displayText(line)}`),
           ]),
     ]),

@@ -25,8 +25,8 @@ function readChange(
   const stale = stalePaths(read, form);
   if (stale.length > 0) {
     const named = stale.slice(0, MAX.named).map((path) => displayName(oneLine(path, 100)));
-    const what = `${counted(stale.length, "file")} that you chose changed since this page showed it`;
-    const problem = `${what}: ${named.join(", ")}. Nothing was applied. Look at it again: what else you chose is still chosen.`;
+    const what = `${counted(stale.length, "file")} that you selected changed since this page showed it`;
+    const problem = `${what}: ${named.join(", ")}. Nothing was applied. Review it again; your other selections are kept.`;
     return { ok: false, problem };
   }
   const chosen = chosenIn(read, form);
@@ -36,7 +36,7 @@ function readChange(
     if (own !== undefined) choose(file, own, choice);
     if (file.unshown !== "text" || !Object.hasOwn(choice.apply, file.path)) continue;
     if (!hasRead(session, stamp, form)) {
-      const problem = `${displayName(oneLine(file.path, 200))} is longer than this page shows, so nothing was applied. Read it to its end, and choose it there.`;
+      const problem = `${displayName(oneLine(file.path, 200))} is longer than this page shows, so nothing was applied. Read it to its end, and select it there.`;
       return { ok: false, problem };
     }
     choice.read.push(file.path);
@@ -46,7 +46,7 @@ function readChange(
     return { ok: false, problem: "Nothing was sent. Press one of the buttons." };
   if (act === "refuse") refuseRest(read, form, choice);
   const branch = textOf(form, "branch");
-  if (act === "branch" && branch === "") return { ok: false, problem: "Write a name for the branch." };
+  if (act === "branch" && branch === "") return { ok: false, problem: "Enter a name for the branch." };
   const message = textOf(form, "message") || undefined;
   const into = act === "branch" ? { branch, ...(form.has("worktree") ? { worktree: true } : {}) } : {};
   return { ok: true, choice: { ...choice, ...defined({ message }), ...into } };
@@ -111,11 +111,10 @@ export async function sendChange(
   const requestId = form.get("question") || PROPOSED;
   const refused = (problem: string): SentChange => ({ kind: "refused", requestId, problem });
   const question = view.requests.find(({ id }) => id === requestId);
-  if (requestId !== PROPOSED && question?.kind !== "review")
-    return refused("There is no such review in this run.");
+  if (requestId !== PROPOSED && question?.kind !== "review") return refused("This run has no such review.");
   if (question !== undefined && question.status !== "pending") return refused(alreadyAnswered(question));
   const change = await runs.changes.proposed(runId);
-  if (change === undefined) return refused("Nothing of this run is left to apply.");
+  if (change === undefined) return refused("This run has nothing left to apply.");
   const read = readChange(stamped(change), form, session);
   if (!read.ok) return refused(read.problem);
   const choice = { ...read.choice, shown: versionsOf(change.files) };
@@ -127,7 +126,7 @@ export async function sendChange(
   }
   const { apply, fit = [], refused: rejected = {} } = choice;
   if (Object.keys(apply).length + fit.length + Object.keys(rejected).length === 0)
-    return refused("Choose the files to apply.");
+    return refused("Select the files to apply.");
   const outcome = await runs.changes.review(runId, choice, "page");
   return outcome.ok ? { kind: "done", text: recordText(outcome.record) } : refused(outcome.message);
 }

@@ -182,8 +182,8 @@ const share: Work = async (sent) => {
   const { context, runId, form } = sent;
   const { runs, session, sharing, logger } = context;
   const [, , milliseconds] = LIFETIMES.find(([name]) => name === form.get("for")) ?? [];
-  if (sharing === undefined) return showLinks(sent, "This server makes no links: shareLinks is off.");
-  if (milliseconds === undefined) return showLinks(sent, "Choose when the link ends.");
+  if (sharing === undefined) return showLinks(sent, "This server doesn’t create links: shareLinks is off.");
+  if (milliseconds === undefined) return showLinks(sent, "Choose when the link expires.");
   const made = await runs.access.share(runId, milliseconds, await session.madeWith?.());
   if (!made.ok) return made.code === "not_found" ? sent.show(404, undefined) : showLinks(sent, made.message);
   const { id: shareId, expiresAt } = made.share;
@@ -224,7 +224,7 @@ const fork: Work = async (sent) => {
   const [field, task] = ["fork-task", textOf(sent.form, "task")];
   const point = points?.find(({ id }) => id === sent.form.get("point"));
   return point === undefined
-    ? refuseOn(sent, { field, text: task, problem: "Choose the moment from which it begins." })
+    ? refuseOn(sent, { field, text: task, problem: "Choose the step to start from." })
     : goOn(sent, { field, run, threadId: point.id, task });
 };
 
@@ -281,7 +281,7 @@ const answer: Work = async (sent) => {
     if (!isWhole)
       return complain({
         problem:
-          "This page showed only a part of the call, so nothing was approved. Choose “Show the whole call”, and decide below it.",
+          "Nothing was approved, because this page showed only a part of the call. Open it in full to approve it.",
       });
   }
   const outcome = await runs.requests.answer(runId, { requestId, answer: read.answer }, "page");

@@ -123,7 +123,7 @@ export class LinkSignIn implements SignIn {
 
 const ANOTHER = html`Ask for a new link: <code>deepagent-mcp open</code> in a terminal gives one to all runs,
   and <code>check_deep_agent</code> one to its run.`;
-const NOTHING = renderNotice("Nothing to see here", html`This tab has not opened that. ${ANOTHER}`);
+const NOTHING = renderNotice("Page not found", html`This tab isn’t signed in. ${ANOTHER}`);
 
 /** Returns the session of a request, or the response that replaces the screen. */
 export type SignedIn = (

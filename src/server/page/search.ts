@@ -118,7 +118,7 @@ function findCommands(
 ): Command[] {
   const ofRun = run === "" ? [] : ([...TABS, "files"] as const);
   const commands: readonly (Command & { isOff?: boolean })[] = [
-    { name: "Review what waits for you", address: "/review", icon: "ask", key: "R", isOff: waiting === 0 },
+    { name: "Review open requests", address: "/review", icon: "ask", key: "R", isOff: waiting === 0 },
     ...ofRun.map((tab) => ({
       name: `Show ${tab} of this run`,
       address: `${runPath(run)}/${tab}`,

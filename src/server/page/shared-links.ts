@@ -123,8 +123,8 @@ export class SharingSignIn implements SignIn {
     if (shared === undefined) return { ok: false, status: 401, page: ENDED };
     const proof = await this.#links.proof(secret);
     if (shared.runId !== runId) {
-      const text = "The link that you followed shows one run, and nothing else.";
-      return { ok: false, status: 404, page: renderNotice("Nothing to see here", text), proof };
+      const text = "This link shows one run only.";
+      return { ok: false, status: 404, page: renderNotice("Page not found", text), proof };
     }
     const { id, principal, expiresAt: sharedUntil } = shared;
     const session: PageSession = { id: `shared ${id}`, principal, scopes: ["read"], run: runId, sharedUntil };

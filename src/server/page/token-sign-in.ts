@@ -44,7 +44,7 @@ const MAX_FORM_BYTES = 64 * 1024;
  */
 export class TokenSignIn implements SignIn {
   readonly shell = SHELL;
-  readonly nothing = renderNotice("Nothing to see here", "There is no such page among those of your token.");
+  readonly nothing = renderNotice("Page not found", "This page doesn’t exist, or your token can’t see it.");
   readonly #options: TokenSignInOptions;
   /** Seals sessions that tabs keep. */
   readonly #ownKey = randomBytes(32);

@@ -47,7 +47,7 @@ test("a renamed file is shown with both paths", async () => {
   const { local, runId, said } = await renaming();
   expect(await reviewRun(local, runId, {})).toBe(0);
   expect(said()).toMatch(/^lib\/new\.txt {2}renamed from src\/old\.txt, \+2, −2/m);
-  expect(said()).toContain("Place 2 of 2");
+  expect(said()).toContain("Change 2 of 2");
   expect(said()).toContain(`apply ${runId} --file lib/new.txt`);
 });
 
@@ -106,12 +106,12 @@ test("what a partial review left is applied, what it refused is not", async () =
   await reviewRun(local, runId, {});
   expect(await applyRun(local, runId, { file: ["a.md"] })).toBe(0);
   expect(await applyRun(local, runId, { refuse: ["b.md"], message: "Not this one." })).toBe(0);
-  expect(said()).toContain("Refused 1 file. 3 files left.");
+  expect(said()).toContain("Rejected 1 file. 3 files left.");
   expect(await applyRun(local, runId, {})).toBe(0);
   expect(said()).toContain("Applied 2 files. 1 file left.");
   expect(["a.md", "b.md", "c.md", "d.md"].map(textAt)).toEqual(["A\n", undefined, "C\n", "D\n"]);
   expect(await applyRun(local, runId, {})).toBe(1);
-  expect(said()).toContain("Nothing was applied: what is left was refused");
+  expect(said()).toContain("Nothing was applied: the remaining files were rejected");
 });
 
 test("files that are read to their end are compared once, however many they are", async () => {

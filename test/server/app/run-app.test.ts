@@ -59,7 +59,7 @@ describe.each(["legacy", { pin: "2026-07-28" }] as const)("for a client of %j", 
     const { service } = approvalRuns(note("a"));
     const shown = await start(await connect(service, APPS, mode), "note <b>this</b>");
     expect(shown._meta?.[VIEW]).toContain("note &#60;b&#62;this&#60;/b&#62;");
-    expect(shown._meta?.[VIEW]).toContain("Nothing is decided in this view");
+    expect(shown._meta?.[VIEW]).toContain("This view is read-only");
     expect(shown._meta?.[VIEW]).not.toMatch(/<form|<button|<a /);
     const plain = await start(await connect(service, {}, mode), "note that");
     expect(plain._meta?.[VIEW]).toBeUndefined();
@@ -127,7 +127,7 @@ describe("in a host", { tags: "chromium" }, () => {
     const result = await start(client, "note it");
     await tell(page, "sendToolResult", result);
     await frame.getByText("Needs you", { exact: true }).waitFor();
-    await frame.getByText("Nothing is decided in this view").waitFor();
+    await frame.getByText("This view is read-only").waitFor();
     expect(await frame.locator("button, a, form").count()).toBe(0);
     expect(await theme(frame)).toBe("dark");
     const [approval] = (await mine(service).read.view(idOf(result)))?.requests.filter(isApproval) ?? [];

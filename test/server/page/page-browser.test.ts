@@ -64,15 +64,15 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const [first, second] = (await mine(service).read.view(runId))?.requests.filter(isApproval) ?? [];
     const own = page.locator(`[data-approval="${first?.id ?? ""}"]`);
     await own.locator("[data-fold=reject] summary").click();
-    await own.getByLabel("Message to the agent").fill("wait for me");
-    await own.getByLabel("Message to the agent").blur();
+    await own.getByLabel("Reason").fill("wait for me");
+    await own.getByLabel("Reason").blur();
     await mine(service).requests.answer(
       runId,
       { requestId: second?.id ?? "", answer: { type: "approve" } },
       "test",
     );
     await eventually(() => page.locator("[data-approval]").count()).toBe(1);
-    expect(await own.getByLabel("Message to the agent").inputValue()).toBe("wait for me");
+    expect(await own.getByLabel("Reason").inputValue()).toBe("wait for me");
     expect(messages).toEqual([]);
   });
 

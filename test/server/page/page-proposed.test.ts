@@ -84,7 +84,7 @@ const asking = async (more: { isRepository?: boolean } = {}) => {
 test("all is chosen at first, and applied with one button", async () => {
   const { service, runId, visitor, at, text } = await asking();
   const body = await review(visitor, runId);
-  expect(body).toContain("Nothing in the folder has changed yet.");
+  expect(body).toContain("The folder is unchanged.");
   expect(body).toContain("Apply all 4 files");
   const fields = fieldsIn(body);
   fields.set("act", "apply");
@@ -124,7 +124,7 @@ test("single places are applied, a file is refused with a reason, and the rest s
   });
   const after = await review(visitor, runId);
   expect(after).toContain("You refused this before: “Lower case, please.”");
-  expect(after).toContain("left out before");
+  expect(after).toContain("skipped before");
   expect((await post(visitor, runId, fields)).body).toContain(
     "This question has already been answered (page).",
   );
@@ -183,7 +183,7 @@ describe("a folder that moves while somebody reads", () => {
     writeFileSync(at("b.md"), "mine\n");
     const refused = await post(visitor, runId, fields);
     expect(refused.status).toBe(422);
-    expect(refused.body).toContain("1 file that you chose changed since this page showed it: b.md.");
+    expect(refused.body).toContain("1 file that you selected changed since this page showed it: b.md.");
     expect(text("a.txt")).toBe(edited());
     expect(refused.body).toContain("Conflict: changed in the folder");
     const again = fieldsIn(refused.body);
@@ -208,7 +208,7 @@ describe("a folder that moves while somebody reads", () => {
     await nextReview(service, runId, question.id);
     const body = await review(visitor, runId);
     expect(body).toMatch(
-      /<b>Nothing was applied:<\/b>\s+b\.md changed since it was shown\. Look at the change again\./,
+      /<b>Nothing was applied:<\/b>\s+b\.md changed since it was shown\. Review the change again\./,
     );
   });
 
@@ -246,7 +246,7 @@ describe("a folder that moves while somebody reads", () => {
 test("a branch is made where the workspace is a repository", async () => {
   const { service, runId, visitor, text, workspace } = await asking({ isRepository: true });
   const body = await review(visitor, runId);
-  expect(body).toContain("with your uncommitted work");
+  expect(body).toContain("including uncommitted changes");
   const fields = fieldsIn(body);
   fields.set("act", "branch");
   fields.set("branch", "");
@@ -271,10 +271,10 @@ describe("after the end of the run", () => {
     expect(answer).toContain("4 files that it proposed and nobody applied");
     const body = await review(visitor, runId);
     expect(body).toContain("The run has ended. You can still apply it.");
-    expect(body).not.toContain("Let the agent fit it");
+    expect(body).not.toContain("Ask the agent to merge");
     const fields = fieldsIn(body);
     fields.set("act", "apply");
-    expect((await post(visitor, runId, fields)).body).toContain("Choose the files to apply.");
+    expect((await post(visitor, runId, fields)).body).toContain("Select the files to apply.");
     fields.set(`p.${stampOf(body, "b.md")}`, "all");
     const applied = await post(visitor, runId, fields);
     expect(applied.status).toBe(200);
@@ -318,7 +318,7 @@ test("while the run works, the screen shows what it proposes so far", async () =
   const { id: runId } = await startRun(service, "change");
   await isBegun;
   const body = await review(await decider(service, runId), runId);
-  expect(body).toContain("It still works, and asks for a review when it is done.");
+  expect(body).toContain("The agent is still working. It will ask for a review when it is done.");
   expect(body).toContain('Proposed change<span class="count">4</span>');
   expect(body).not.toContain("data-proposed");
   release();
@@ -546,7 +546,7 @@ test("a screen has so many files and lines; others are read by themselves or com
   const visitor = await decider(service, runId);
   const body = await review(visitor, runId);
   expect(body.match(/<article/g)).toHaveLength(300);
-  expect(body).toContain("23 files more come with the next review.");
+  expect(body).toContain("23 more files will be in the next review.");
   expect(body).toContain("Apply 298 of 323 files");
   const fields = fieldsIn(body);
   const { fields: read } = await readWhole(visitor, body, stampOf(body, "b-long.txt"));
@@ -572,12 +572,12 @@ describe("in Chromium", { tags: "chromium" }, () => {
     for (let step = 0; step < 8; step += 1) await page.keyboard.press("j");
     await page.keyboard.press("Space");
     await send.locator("[data-whole]:indeterminate").waitFor();
-    await page.getByText("2 of 3 places chosen").waitFor();
+    await page.getByText("2 of 3 changes selected").waitFor();
     await page.keyboard.press("x");
     await send.locator(".refusal textarea").fill("Later.");
     await apply.getByText("Apply 3 of 6 files").waitFor();
-    await page.getByText("The agent reads what you say.").waitFor();
-    await send.getByText("Take back").click();
+    await page.getByText("The agent will see your message.").waitFor();
+    await send.getByText("Undo").click();
     await apply.getByText("Apply 4 of 6 files").waitFor();
     // "All" chooses no conflict, and nothing that was refused before.
     await page.locator("[data-all]").check();
@@ -585,7 +585,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await apply.getByText("Apply nothing now").waitFor();
     await page.locator("[data-all]").check();
     await apply.getByText("Apply 4 of 6 files").waitFor();
-    await page.getByLabel("Take the proposed").check();
+    await page.getByLabel("Use the agent’s version").check();
     await apply.getByText("Apply 5 of 6 files").waitFor();
     expect(await problemsOf(page)).toEqual([]);
     await apply.click();
@@ -646,15 +646,15 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await apply.getByText("Apply 4 of 6 files").waitFor();
     await page.getByLabel("Apply docs/old-outbox.md").uncheck();
     await page.getByText("Message…").click();
-    await page.getByLabel("For the agent").fill("Thanks");
+    await page.getByLabel("Message to the agent").fill("Thanks");
     await page.getByText("Message written").waitFor();
     writeFiles(workspace, { "src/outbox.js": "mine\n" });
     // Another run that waits is seen on every page.
     await startRun(service, "Another one");
     await page.getByText("1 file changed while you were here, and is shown as new.").waitFor();
     await apply.getByText("Apply 2 of 6 files").waitFor();
-    expect(await page.getByLabel("For the agent").inputValue()).toBe("Thanks");
-    await page.getByRole("link", { name: "Look at it" }).click();
+    expect(await page.getByLabel("Message to the agent").inputValue()).toBe("Thanks");
+    await page.getByRole("link", { name: "Review it" }).click();
     await page.locator("article:focus", { hasText: "src/outbox.js" }).waitFor();
     expect(messages).toEqual([]);
   });
@@ -669,7 +669,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
       return route.continue();
     });
     await apply.click();
-    await page.getByRole("alert").getByText("1 file that you chose changed").waitFor();
+    await page.getByRole("alert").getByText("1 file that you selected changed").waitFor();
     await apply.getByText("Apply 3 of 6 files").waitFor();
   });
 });

@@ -155,7 +155,7 @@ test("who only looks sees the question and where to answer it, and no form", asy
   const { service, runId } = await askingRun(QUESTIONS);
   const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
   const { body } = await visitor.get(`/runs/${runId}/review`);
-  expect(body).toContain("Asked by the MCP server <code>pager</code>");
+  expect(body).toContain("Question from MCP server <code>pager</code>");
   expect(body).toMatch(/one or more of: Saturday, Sunday, Public holidays/);
   expect(body).toContain(`deepagent-mcp runs open ${runId}`);
   expect(body).not.toContain('method="post"');
@@ -230,8 +230,8 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(await own.getByLabel("Coats").inputValue()).toBe("3");
     await own.focus();
     await page.keyboard.press("x");
-    await own.getByLabel("Message to the agent").fill("you choose");
-    await own.getByLabel("Message to the agent").press("Control+Enter");
+    await own.getByLabel("Reason").fill("you choose");
+    await own.getByLabel("Reason").press("Control+Enter");
     await expect.poll(() => page.locator(".ask").count()).toBe(QUESTIONS.length - 2);
     const [question] = (await mine(service).read.view(runId))?.requests.filter(isQuestion) ?? [];
     expect(question?.answer).toEqual({ type: "decline", message: "you choose" });
@@ -243,7 +243,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { page, messages } = await visitPage(pages.link({ principal: ME, purpose: "decide" }));
     await page.waitForURL(pages.address);
     await page.locator(".needs-list").getByText("pager asks: Where should the test message go?").waitFor();
-    await page.getByText("7 requests wait for you").waitFor();
+    await page.getByText("7 requests need your attention").waitFor();
     expect(await problemsOf(page)).toEqual([]);
     for (const path of [`/runs/${runId}/review`, `/runs/${runId}/work`, "/review"]) {
       await page.goto(new URL(path, pages.address).href);
@@ -259,13 +259,13 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(await address.locator("dd").first().innerText()).toMatch(
       /^xn--gthub-cta\.com · reads as .* · https$/,
     );
-    expect(await address.locator(".kv").innerText()).toContain("mcp.other.example, which is another host");
+    expect(await address.locator(".kv").innerText()).toContain("mcp.other.example (a different host)");
     const link = address.getByRole("link", { name: "Open xn--gthub-cta.com" });
     expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
-    await address.getByRole("button", { name: "I have opened it" }).click();
+    await address.getByRole("button", { name: "Done, I opened it" }).click();
     await expect.poll(() => page.locator(".ask").count()).toBe(6);
     const [foreign, unsafe] = [page.locator(".ask").nth(4), page.locator(".ask").nth(5)];
-    expect(await unsafe.getByRole("button").allInnerTexts()).toEqual(["Decline to answer"]);
+    expect(await unsafe.getByRole("button").allInnerTexts()).toEqual(["Skip this question"]);
     expect(await unsafe.getByRole("link").filter({ hasText: "Open" }).count()).toBe(0);
     await foreign.getByLabel("Recipient").fill("nobody");
     await foreign.getByLabel("Yes").check();

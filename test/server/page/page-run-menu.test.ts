@@ -59,7 +59,7 @@ describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
     expect(jsonName).toBe(`${id}.json`);
     expect(JSON.parse(json)).toMatchObject({ run_id: id, status: "completed", task: TASK.trim() });
     await opener(page).click();
-    await page.getByRole("link", { name: "Fork…" }).click();
+    await page.getByRole("link", { name: "Start from an earlier step…" }).click();
     await page.waitForURL(/answer#fork$/);
     expect(messages).toEqual([]);
   });
@@ -76,7 +76,7 @@ describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
     await page.goto(`${pages.address}runs/${id}/work`);
     await page.locator("#screen").waitFor();
     await page.goto(`${pages.address}runs/${id}/export?as=pdf`);
-    await page.getByText("Nothing to see here").waitFor();
+    await page.getByText("Page not found").waitFor();
     expect(messages.filter((text) => !text.includes("404"))).toEqual([]);
   });
 
@@ -131,7 +131,7 @@ describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
     expect(await page.locator(`#row-${id}`).count()).toBe(0);
     expect(await mine(service).read.view(id)).toBeUndefined();
     await page.goto(`${pages.address}runs/${id}`);
-    await page.getByText("Nothing to see here").waitFor();
+    await page.getByText("Page not found").waitFor();
   });
 
   test("a run at work has to be cancelled before it is deleted", async () => {
@@ -139,7 +139,7 @@ describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
     const { page } = await opened(service, runId);
     await opener(page).click();
     expect(await page.getByRole("button", { name: "Delete run… Cancel it first" }).isDisabled()).toBe(true);
-    expect(await page.getByRole("link", { name: "Fork…" }).count()).toBe(0);
+    expect(await page.getByRole("link", { name: "Start from an earlier step…" }).count()).toBe(0);
     expect(await problemsOf(page)).toEqual([]);
   });
 

@@ -198,7 +198,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.keyboard.press("Escape");
     await page.locator("#chip-model summary").click();
     await page.locator("label", { has: page.locator("input[value='b:small']") }).click();
-    const chips = ["b:small", "Direct changes", "No goal", "Limit 40 tool calls"];
+    const chips = ["b:small", "Edit files directly", "No goal", "Limit 40 tool calls"];
     expect(await page.locator(".chip [data-chip]").allTextContents()).toEqual(chips);
     await page.getByRole("button", { name: "Add schedule" }).click();
     await page.getByRole("heading", { name: "Water the plants" }).waitFor();

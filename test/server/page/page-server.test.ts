@@ -210,7 +210,7 @@ describe("decisions", () => {
     const { service, runId, notes } = await waitingRun("a", "b", "a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const { body } = await visitor.get(visitor.path);
-    expect(body).toContain("Approve the same for this run");
+    expect(body).toContain("Approve for this run");
     expect(body).toContain("every further note with exactly the arguments shown here");
     const asked = (await mine(service).read.view(runId))?.requests
       .filter(isApproval)
@@ -275,7 +275,7 @@ describe("all runs", () => {
     await reach(service, runId, "input_required");
     const home = (await visitor.get("/")).body;
     expect(home).toContain("note &#60;b&#62;it&#60;/b&#62;");
-    expect(home).toContain("1 request waits for you");
+    expect(home).toContain("1 request needs your attention");
     expect((await visitor.get("/review")).body).toContain("data-approval");
     expect((await visitor.post(`${path}/tell`, { text: "softly" })).status).toBe(303);
     expect((await visitor.get(`${path}/work`)).body).toContain("was told: softly");

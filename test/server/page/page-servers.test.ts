@@ -40,7 +40,7 @@ test("the screen shows each server's state, its tools and its last error", async
   expect((await get("/servers")).body).toContain("Not asked yet");
   expect((await post("/servers/ask", {})).headers["location"]).toBe("/servers");
   const { body } = await get("/servers");
-  expect(body).toContain("2 servers, 1 not available");
+  expect(body).toContain("2 servers, 1 unavailable");
   expect(body).toMatch(ONE_TOOL);
   expect(body).toContain("Not available: nothing answers at its address.");
   expect(body).not.toContain("Log in…");
@@ -124,7 +124,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { page, messages } = await open(link);
     await page.waitForURL(pages.address);
     await page.setViewportSize({ width: 1280, height: 800 });
-    await page.getByLabel("Settings of this browser").click();
+    await page.getByLabel("Browser settings").click();
     await page.getByText("Other MCP servers").click();
     await page.getByRole("button", { name: "Check now" }).click();
     await page.getByText("Needs a log-in.").waitFor();

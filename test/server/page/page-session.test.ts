@@ -127,7 +127,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     const others = await openPages(service);
     await open(linkTo(others, runId, "watch"));
     const { page: stranger } = await open(others.address);
-    await stranger.getByRole("heading", { name: "Nothing to see here" }).waitFor();
+    await stranger.getByRole("heading", { name: "Page not found" }).waitFor();
     expect(await secretIn(stranger)).toBe("");
   });
 
@@ -176,7 +176,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     expect(await secretIn(page)).toBe("");
     expect(await problemsOf(page)).toEqual([]);
     await page.reload();
-    await page.getByRole("heading", { name: "Nothing to see here" }).waitFor();
+    await page.getByRole("heading", { name: "Page not found" }).waitFor();
     expect(notes).toEqual([]);
   });
 

@@ -27,7 +27,7 @@ describe("settings of the browser, in Chromium", { tags: "chromium" }, () => {
   }
 
   const openMenu = (page: Page): Promise<void> =>
-    page.locator("summary[aria-label='Settings of this browser']").click();
+    page.locator("summary[aria-label='Browser settings']").click();
   const schemeOf = (page: Page): Promise<string> =>
     page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
   const [LIGHT, DARK] = ["rgb(250, 250, 251)", "rgb(13, 14, 16)"];

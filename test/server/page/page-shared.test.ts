@@ -54,7 +54,7 @@ test("a shared link shows its run to anyone, as often as they like, and decides 
   const { status, body } = await first.get(`${first.path}/review`);
   expect(status).toBe(200);
   expect(body).toContain('Read-only<span class="desk">, shared until');
-  expect(body).toContain("This page was shared with you to read");
+  expect(body).toContain("This link is read-only");
   expect(body).not.toMatch(
     /<form[^>]*method="post"|deepagent-mcp runs open|Copy link|data-dialog="share-run"/,
   );
@@ -191,7 +191,7 @@ test("whoever follows a link sees what the run changed, and no file as it is", a
   for (const path of changed) expect(tree).toContain(path.split("/").at(-1));
   const { body } = await visitor.get(files + (changed[0] ?? ""));
   expect(body).toContain("Changed by");
-  expect(body).not.toMatch(/Change this memory|data-lines|aria-label="Content"/);
+  expect(body).not.toMatch(/Edit|data-lines|aria-label="Content"/);
   expect((await visitor.get(`${files}${changed[0]}?as=text`)).status).toBe(404);
   expect((await visitor.get(`${files}/workspace/?q=a`)).body).not.toContain("Files with");
   expect((await visitor.get(`${files}/workspace/`)).body).toContain("Choose a file");
@@ -206,8 +206,8 @@ describe("links to one run, in Chromium", { tags: "chromium" }, () => {
     await page.waitForURL(/\/runs\//);
     await page.locator("#run-menu summary").click();
     await page.getByRole("button", { name: "Share a read-only link…" }).click();
-    await page.getByLabel("Ends after").selectOption("1 hour");
-    await page.getByRole("button", { name: "Make a link" }).click();
+    await page.getByLabel("Expires in").selectOption("1 hour");
+    await page.getByRole("button", { name: "Create link" }).click();
     const field = page.getByLabel("Link", { exact: true });
     await field.waitFor();
     expect(await problemsOf(page)).toEqual([]);

@@ -123,11 +123,11 @@ test("agents that all wait for a person are not shown at work, nor is the one th
   const work = (await visitor.get(`/runs/${id}/work`)).body;
   const steps = section(work, /<ol class="steps"/);
   expect(textOf(steps)).toMatch(/3 subagents started \d\d:\d\d 3 waiting/);
-  expect(textOf(work)).toContain("Waits for its agents: Main agent");
+  expect(textOf(work)).toContain("Waiting for its agents: Main agent");
   expect(work.slice(work.indexOf("<main"))).not.toContain("#i-work");
   expect(textOf(work)).not.toContain("At work:");
   const all = await visit(pages.link({ principal: ME, purpose: "decide" }));
-  expect(textOf((await all.get("/")).body)).toContain("0 at work, 3 requests wait for you");
+  expect(textOf((await all.get("/")).body)).toContain("0 at work, 3 requests need your attention");
   for (const { id: approval } of view.requests.filter(isApproval))
     await mine(service).requests.answer(id, { requestId: approval, answer: APPROVE }, "test");
   await reach(service, id, "completed");

@@ -99,7 +99,7 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
     const { page, messages, newest } = await opened();
     await page.getByLabel("New task").fill("Look around");
     await page.locator("#chip-goal summary").click();
-    const field = page.getByLabel("Criteria that a judge checks, one a line");
+    const field = page.getByLabel("Acceptance criteria, one per line");
     await field.fill("There is a report\n\nThere is a report\n");
     expect(await chips(page)).toContain("Goal: 2 criteria");
     expect(await problemsOf(page)).toEqual([]);

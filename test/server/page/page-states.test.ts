@@ -99,10 +99,10 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await page.getByRole("heading", { name: "The model provider refused the API key" }).waitFor();
     expect(await page.locator("body").innerText()).not.toMatch(/model_auth|model auth|I look at the logs/);
     expect(await page.locator(".paper").count()).toBe(0);
-    await page.getByText("What is kept").waitFor();
+    await page.getByText("Saved:").waitFor();
     const said = page.getByText("401 authentication_error");
     expect(await said.isVisible()).toBe(false);
-    await page.getByText("What the provider said").click();
+    await page.getByText("Message from the provider").click();
     await said.waitFor();
     await page.getByRole("link", { name: "Continue with a message" }).click();
     const focused = (): Promise<string> => page.evaluate("document.activeElement.id");
@@ -118,7 +118,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     const { page, go } = await seeded();
     await go("/runs/run_cancelled");
     await page.getByRole("heading", { name: "The run was cancelled at" }).waitFor();
-    await page.getByText("9 of 24 agents finished, 1 file changed, 63 tool calls").waitFor();
+    await page.getByText("63 tool calls, 1 file changed, 9 of 24 agent reports").waitFor();
     await go("/runs/run_cancelled/work");
     const words = await page.locator(".tl-body .tl-name .hide").allTextContents();
     const count = (word: string): number => words.filter((text) => text === `${word}: `).length;
@@ -135,15 +135,17 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await go("/");
     const row = page.locator("#row-run_twelve");
     expect(await row.locator(".agents-mini .num").textContent()).toBe("4 of 12");
-    expect(await row.innerText()).toContain("2 requests wait · 3 at work · 2 queued");
+    expect(await row.innerText()).toContain("2 requests need your attention · 3 at work · 2 queued");
     expect(await row.locator(".hide").textContent()).toBe("At work, Needs you: ");
-    expect(await page.locator(".home-head").innerText()).toContain("3 at work (1 in line), 4 requests wait");
+    expect(await page.locator(".home-head").innerText()).toContain(
+      "3 at work (1 queued), 4 requests need your attention",
+    );
     await page.getByRole("link", { name: "At work 3" }).click();
     await expect.poll(() => page.locator("a.run-row").count()).toBe(3);
     await go("/runs/run_twelve/work");
     expect(await textsOf(page.locator(".pill"))).toEqual(["At work", "Needs you"]);
     await page.getByText("4 of 12 done, 1 failed, 2 queued").waitFor();
-    await page.getByText("2 requests wait for you").waitFor();
+    await page.getByText("2 requests need your attention").waitFor();
   });
 
   test("a rejection is a person's decision", async () => {
@@ -172,7 +174,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     const summaries = [foot.locator("summary").nth(0), foot.locator("summary").nth(1)];
     const before = await places();
     await foot.locator("summary").nth(1).click();
-    await foot.getByLabel("Message to the agent").fill("not like this");
+    await foot.getByLabel("Reason").fill("not like this");
     expect(await places()).toEqual(before);
     await foot.locator("summary").nth(0).click();
     await expect.poll(() => foot.locator("details[open]").count()).toBe(1);
@@ -223,11 +225,11 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
       const { y = 0, height = 0 } = (await summary.boundingBox()) ?? {};
       expect([y > 700, height >= 44]).toEqual([true, true]);
       await summary.click();
-      await page.getByLabel("Tell the agent.").waitFor();
+      await page.getByLabel("Message the agent").waitFor();
       expect(await problemsOf(page)).toEqual([]);
       await page.setViewportSize({ width: 390, height: 844 });
     }
-    await page.getByLabel("Tell the agent.").fill("mind the 🛰️ gap");
+    await page.getByLabel("Message the agent").fill("mind the 🛰️ gap");
     await page.locator(".sheet").getByRole("button", { name: "Send" }).click();
     await page.waitForURL(/work$/);
     const told = await mine(service).read.recentEvents("run_twelve", {

@@ -91,7 +91,7 @@ async function waiting(calls: ScriptedToolCall[]) {
 describe.each(KINDS)("an agent that waits by %s", (_kind, asks, words) => {
   test("is not at work, nor is the one that started it", async () => {
     const { view, events, page, steps } = await waiting([asks]);
-    expect(page).toContain("Waits for its agents: Main agent");
+    expect(page).toContain("Waiting for its agents: Main agent");
     expect(page).toContain("Asks: Part");
     expect(page).toMatch(/Subagent: Part \d\d:\d\d waiting/);
     expect(steps).toMatch(/ waiting /);
@@ -115,7 +115,7 @@ describe.each(KINDS)("an agent that waits by %s", (_kind, asks, words) => {
 
 test("a program waits with its calls", async () => {
   const { page, steps } = await waiting([program]);
-  expect(page).toContain("Waits for its agents: Main agent");
+  expect(page).toContain("Waiting for its agents: Main agent");
   expect(steps.match(/ waiting /g)).toHaveLength(2);
   expect(page + steps).not.toMatch(/At work: | at work /);
 });

@@ -40,7 +40,7 @@ describe("a call that is too long for the review", () => {
     const review = await visitor.get(`${visitor.path}/review`);
     expect(review.body).not.toMatch(/value="approve(_same)?"/);
     expect(review.body).toContain('value="reject"');
-    expect(review.body).toContain("This is only a part of the call");
+    expect(review.body).toContain("This call is too long to show here");
     const address = /href="([^"]*\/call\?approval=[^"]*)"/.exec(review.body)?.[1] ?? "";
     const whole = await visitor.get(address.replaceAll("&#38;", "&"));
     expect(whole.body).toContain("HIDDEN &#60;payload&#62;");
@@ -52,7 +52,7 @@ describe("a call that is too long for the review", () => {
       for (const wrong of ["", "x", proof.slice(1)]) {
         const refused = await visitor.post(`${visitor.path}/reply`, { ...fields, whole: wrong, decision });
         expect(refused.status).toBe(422);
-        expect(refused.body).toContain("showed only a part of the call");
+        expect(refused.body).toContain("this page showed only a part of the call");
       }
     }
     expect(kept).toEqual([]);

@@ -32,8 +32,8 @@ function row({ kind, id, runId, name, createdAt, expiresAt, opened, type, url }:
         ${runId === undefined ? run : html`<a class="link" href="${runPath(runId)}">${run}</a>`}
       </p>
       <p class="small dim">
-        ${createdAt !== undefined && html`Made ${dayAndTime(createdAt)}. `}Ends ${dayAndTime(expiresAt)}.
-        ${opened !== undefined && openedText(opened)}
+        ${createdAt !== undefined && html`Created ${dayAndTime(createdAt)}. `}Expires
+        ${dayAndTime(expiresAt)}. ${opened !== undefined && openedText(opened)}
       </p>
     </div>
     <div class="server-acts">

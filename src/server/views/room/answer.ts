@@ -4,7 +4,7 @@ import { oneLine } from "../../../core/text.ts";
 import { type DiffCounts, sumOfCounts } from "../../../core/diff.ts";
 import { type RunView, type RunRequest } from "../../../runs/run.ts";
 import type { RunPoint } from "../../../runs/service.ts";
-import { type Viewer, changesPath, mayRun, runPath } from "../../contracts/viewer.ts";
+import { type Viewer, changesPath, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";
 import { markdownText } from "../content/texts.ts";
 import { type Html, html, icon } from "../html.ts";
@@ -72,13 +72,13 @@ export function renderAnswer({
       ${goalSection(view)} ${changedFiles(view, viewer, files)}
       ${mayRun(viewer) && [continuing, forking(view, points, refused)]}
     </div>
-    <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
+    <aside class="side" aria-label="Summary">${sums(view, viewer)} ${costs(view)} ${decisions(view)}</aside>`;
   return mainOf(viewer, "done", content);
 }
 
 const paper = (text: string): Html =>
   html`<article class="panel paper" id="answer" aria-label="Answer">
-    ${text === "" ? html`<p class="note">It said nothing.</p>` : html`${copyButton("Copy answer", { of: "answer" })}${markdownText(text)}`}
+    ${text === "" ? html`<p class="note">The agent gave no answer.</p>` : html`${copyButton("Copy answer", { of: "answer" })}${markdownText(text)}`}
   </article>`;
 
 function changedFiles({ run }: RunView, viewer: Viewer, all: readonly ChangedFile[]): Html | undefined {
@@ -119,20 +119,20 @@ function forking({ run }: RunView, points: readonly RunPoint[], refused?: Refuse
   );
   const isOpen = refused?.field === "fork-task";
   return html`<details class="section" id="fork" data-fold="fork" ${isOpen && html` open`}>
-    <summary class="btn">${icon("fork")}Try another way</summary>
+    <summary class="btn">${icon("fork")}Start from an earlier step</summary>
     <form method="post" action="${runPath(run.id)}/fork" autocomplete="off">
       <p class="note pad">Start a new conversation from an earlier step. This one is not changed.</p>
       <ol class="panel points">
         ${items}
       </ol>
       <div class="compose start">
-        ${composeBox({ id: "fork-task", label: "Task", placeholder: "What should it do from there?", send: "Fork", refused })}
+        ${composeBox({ id: "fork-task", label: "Task", placeholder: "What should it do from there?", send: "Start", refused })}
       </div>
     </form>
   </details>`;
 }
 
-function sums(view: RunView): Html {
+function sums(view: RunView, viewer: Viewer): Html {
   const { run, models, mainAgent, subagents } = view;
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const calls = models.reduce((sum, used) => sum + used.calls, 0);
@@ -142,11 +142,11 @@ function sums(view: RunView): Html {
   const cached = inputTokens === 0 ? 0 : Math.round((100 * cachedInputTokens) / inputTokens);
   const rows: readonly [string, Html | string][] = [
     ["Time", duration((run.endedAt ?? run.updatedAt) - run.createdAt)],
-    ["Waited for answers", duration(waited)],
+    [isShared(viewer) ? "Waiting for the owner" : "Waiting for you", duration(waited)],
     ["Model calls", grouped(calls)],
     ["Tool calls", grouped(toolCalls)],
     ["Tokens in", tokens(inputTokens)],
-    ["of those cached", `${cached}%`],
+    ["Cached", `${cached}%`],
     ["Tokens out", tokens(outputTokens)],
     ["Started", dayAndTime(run.createdAt)],
   ];

@@ -75,9 +75,9 @@ const partOnly = (address: string, viewer: Viewer): Html =>
   html`<p class="notice amber part-only">
     ${
       viewer === "app"
-        ? "This is only a part of the call. The page and the terminal show all of it."
-        : html`This is only a part of the call, so it cannot be approved here.
-            <a class="link" href="${address}">Show the whole call</a>`
+        ? "This call is too long to show here. The page and the terminal show all of it."
+        : html`This call is too long to show here. <a class="link" href="${address}">Open it in full</a> to
+            approve it.`
     }
   </p>`;
 
@@ -108,7 +108,7 @@ function facts(approval: Approval, { summary }: ShownCall): Html | false {
   const { agent, tool } = approval;
   const isSaid = saysInHead(approval) || summary === displayName(tool);
   return terms("kv", [
-    ...(isSaid ? [] : [["What", summary] as const]),
+    ...(isSaid ? [] : [["Action", summary] as const]),
     ...(agent.length > 1 ? [["Agent", agentTypes(agent)] as const] : []),
     ...deadlineText(approval).map((line) => ["Deadline", line] as const),
   ]);
@@ -125,7 +125,7 @@ function foot(
   const may = (decision: PersonDecision["type"]) => offered.includes(decision);
   const buttons = html`<div class="decide">
     ${may("approve") && button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`)}
-    ${may("approve_same") && button("approve_same", "wide", "Approve the same for this run")}
+    ${may("approve_same") && button("approve_same", "wide", "Approve for this run")}
     ${may("edit") && editor(approval, complaint)} ${may("reject") && rejection(approval, complaint)}
     ${may("approve_same") && html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>`}
     ${may("approve_always") && alwaysAllow(approval, complaint)}
@@ -148,7 +148,7 @@ function editor(approval: Approval, complaint: Complaint | undefined): Html {
     ${text?.hasMarks && html`<p class="note">A mark such as ⟨U+200D⟩ is one character that is not visible. Delete it like any other.</p>`}
     <p>
       ${button("edit", "ok", "Approve with changes")}
-      <span class="note">The agent is told what ran instead.</span>
+      <span class="note">The agent will see your version.</span>
     </p>`;
   const isOpen = typed("edited_args") !== undefined;
   return fold("edit", approval, isOpen, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
@@ -185,7 +185,7 @@ function alwaysAllow(approval: Approval, complaint: Complaint | undefined): Html
 
 function rejection(approval: Approval, complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("message") ?? "";
-  const label = html`Message to the agent, which reads it and goes on without the call`;
+  const label = html`Reason (the agent sees this and continues without the call)`;
   const field = textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed);
   const fields = html`${labelled(label, field)}
     <p>${button("reject", "no", "Reject")}</p>`;

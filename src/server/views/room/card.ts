@@ -25,7 +25,9 @@ export function renderCard({ asked, why, task }: Request, place: string, look: R
       <div class="ask-kicker">
         ${icon(requestIcon(asked), "amber")}<span class="cut">${who(asked)}</span
         ><span class="tag">${tag}</span
-        ><span class="end num">${place}<span class="desk"> · asked ${timeOf(asked.requestedAt)}</span></span>
+        ><span class="end num"
+          >${place}<span class="desk"> · requested at ${timeOf(asked.requestedAt)}</span></span
+        >
       </div>
       <h2 id="${anchor}-h">${title}</h2>
       ${more}

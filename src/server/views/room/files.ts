@@ -180,7 +180,7 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
   if (!mayRun(session) || !path.startsWith(MEMORIES) || base !== filesPath()) return undefined;
   const problem = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
   return html`<details class="pad" data-fold="change" ${complaint && html` open`}>
-    <summary class="btn small">Change this memory</summary>
+    <summary class="btn small">Edit</summary>
     <form method="post" action="/files/save" autocomplete="off" class="stack">
       ${problem}
       <input type="hidden" name="path" value="${path}" />

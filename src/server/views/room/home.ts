@@ -16,7 +16,7 @@ import { anchorOf, who } from "./request.ts";
 import { headline, requestIcon } from "./card.ts";
 import { type StartSettings, startChips } from "./start-choices.ts";
 import { ASKING, type Standing, WORKING, counted, stateIcon } from "./states.ts";
-import { requestsWait, requestsWaitForYou } from "./waiting.ts";
+import { requestsNeed } from "./waiting.ts";
 
 const MAX = { needs: 8, line: 300, folders: 8 };
 
@@ -53,8 +53,8 @@ export interface HomeScreen {
 
 export function renderHome(screen: HomeScreen): Html {
   const { session, runs, hasOlder, filter, counts, inLine, waiting } = screen;
-  const line = inLine > 0 ? ` (${inLine} in line)` : "";
-  const waits = waiting > 0 ? `, ${requestsWaitForYou(waiting)}` : "";
+  const line = inLine > 0 ? ` (${inLine} queued)` : "";
+  const waits = waiting > 0 ? `, ${requestsNeed(waiting)}` : "";
   const stand = `${counts.working + screen.both} at work${line}${waits}`;
   const content = html`<div class="home-head">
       <h1>Runs</h1>
@@ -126,13 +126,13 @@ function obstacle({ code, message, remedy }: Refusal): Html {
   return html`<section class="panel needs obstacle" aria-labelledby="obstacle-h">
     <div class="panel-head">
       <h2 id="obstacle-h">${OBSTACLES[code] ?? NOT_NOW}</h2>
-      ${!mayEndAtOnce && html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
+      ${!mayEndAtOnce && html`<span class="end small dim desk">Restart the server to apply.</span>`}
     </div>
     <p class="pad lines">${text}</p>
     ${
       ways.length > 0 &&
       html`<ol class="ways">
-        ${ways.map((way) => html`<li>${way}</li>`)}
+        ${ways.map((way) => html`<li>${way.split("`").map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}</li>`)}
       </ol>`
     }
     ${remedy && html`<p class="pad">To keep the key in the keychain: <code>${remedy}</code></p>`}
@@ -247,7 +247,7 @@ function secondLine({ status, standing, activity, outcome, failure }: ListedRun)
   const text = failure === undefined ? (activity ?? outcome ?? "") : causes[failure.reason];
   const line = oneLine(displayText(text).replace(/^#+ |[`*]/gm, ""), MAX.line);
   const parts = [
-    waiting > 0 && requestsWait(waiting),
+    waiting > 0 && requestsNeed(waiting),
     ...(states.length > 1 ? [`${agents.working} at work`, ...counted({ queued: agents.queued })] : []),
     line && (status === "completed" ? `“${line}”` : line),
   ];

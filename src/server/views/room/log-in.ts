@@ -6,7 +6,7 @@ import { renderNotice } from "./shell.ts";
 export const renderLogIn = ({ next, problem }: { next: string; problem?: string }): Html =>
   renderNotice(
     "Log in",
-    "With a token of this server, such as your MCP client sends.",
+    "Use the access token from your MCP client’s configuration.",
     html`<form class="log-in" method="post" action="/login">
       ${problem && html`<p class="notice red" role="alert" id="problem">${problem}</p>`}
       <input type="hidden" name="next" value="${next}" />

@@ -1,9 +1,12 @@
 /** The outcome of a run without an answer: the cause in words, the kept parts, and ways to continue. */
-import { oneLine } from "../../../core/text.ts";
+import { capital, oneLine } from "../../../core/text.ts";
+import type { RunLimits } from "../../../runs/choices.ts";
 import { type RunView, endedEarly } from "../../../runs/run.ts";
-import { type Viewer, mayRun, runPath } from "../../contracts/viewer.ts";
+import { type Viewer, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import causes from "./causes.json" with { type: "json" };
+import { limitWords } from "../limit-words.ts";
 import { timeOf } from "./figures.ts";
 import { counted, standingOf } from "./states.ts";
 
@@ -12,17 +15,26 @@ const MAX = { text: 600, said: 4000 };
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";
 
+const CANCELS: Readonly<Record<string, string>> = words.cancels;
+const LIMITS: Readonly<Record<string, string>> = words.limits;
+
+/** Names the limit with its number where it was chosen for the run. */
+function earlyEnd(stopReason: string, limits: RunLimits = {}): string {
+  const chosen = Object.entries(limits).filter(([name]) => name === LIMITS[stopReason]);
+  const [limit] = limitWords(Object.fromEntries(chosen));
+  return limit === undefined ? capital(endedEarly(stopReason)) : `Stopped at the limit of ${limit}`;
+}
+
 /** Renders the end of a run, with a note if its answer is early. Returns undefined if it has a full answer. */
 export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
   const { status, failure, stopReason, cancelReason = "", endedAt, answer = "" } = view.run;
   if (failure === undefined && status !== "cancelled")
     return stopReason === undefined
       ? undefined
-      : html`<p class="notice amber">
-          The run ${endedEarly(stopReason)}. This is the work done until then.
-        </p>`;
+      : html`<p class="notice amber">${earlyEnd(stopReason, view.run.limits)}. Results so far:</p>`;
   const [advice = "", ...quoted] = failure?.message.split(QUOTED) ?? [];
-  const reason = oneLine(cancelReason, MAX.text);
+  const own = isShared(viewer) ? undefined : CANCELS[cancelReason];
+  const reason = own ?? (cancelReason && `“${oneLine(cancelReason, MAX.text)}”.`);
   const at = endedAt !== undefined && html` at ${timeOf(endedAt)}`;
   const [again, more] = failure
     ? ["Try again", "Continue with a message"]
@@ -30,10 +42,10 @@ export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
   return html`<section class="banner${failure === undefined ? " calm" : ""}" ${failure && html`role="alert"`}>
     ${icon(failure ? "fail" : "stop")}
     <h2>${failure ? causes[failure.reason] : html`The run was cancelled${at}`}</h2>
-    <p>${failure ? oneLine(advice, MAX.text) : `${reason && `“${reason}”. `}Nothing runs any more.`}</p>
+    <p>${failure ? oneLine(advice, MAX.text) : `${reason} No agents are running.`.trimStart()}</p>
     ${kept(view)} ${mayRun(viewer) && actions(view, again, more)}
-    ${quoted.length > 0 && said("What the provider said", quoted.join(QUOTED))}
-    ${answer && said("The agent’s last message, unfinished", answer)}
+    ${quoted.length > 0 && said("Message from the provider", quoted.join(QUOTED))}
+    ${answer && said("Last message (incomplete)", answer)}
   </section>`;
 }
 
@@ -44,15 +56,15 @@ function kept(view: RunView): Html {
   const steps = subagents.reduce((sum, one) => sum + one.toolCalls, mainAgent.toolCalls);
   const planned = run.todos.filter(({ status }) => status === "completed").length;
   const facts = [
-    ...(run.todos.length > 0 ? [`${planned} of ${run.todos.length} steps of the plan`] : []),
-    ...(all > 0 ? [`${done} of ${all} agents finished`] : []),
-    ...counted({
-      [filesChanged.length === 1 ? "file changed" : "files changed"]: filesChanged.length,
-      [steps === 1 ? "tool call" : "tool calls"]: steps,
-    }),
     "the conversation",
+    ...counted({
+      [steps === 1 ? "tool call" : "tool calls"]: steps,
+      [filesChanged.length === 1 ? "file changed" : "files changed"]: filesChanged.length,
+    }),
+    ...(all > 0 ? [`${done} of ${all} agent reports`] : []),
+    ...(run.todos.length > 0 ? [`${planned} of ${run.todos.length} plan steps done`] : []),
   ];
-  return html`<p class="kept"><strong>What is kept:</strong> ${facts.join(", ")}.</p>`;
+  return html`<p class="kept"><strong>Saved:</strong> ${facts.join(", ")}.</p>`;
 }
 
 const actions = ({ run }: RunView, again = "", more = ""): Html =>

@@ -113,19 +113,19 @@ function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
       id="x-${stamp}"
       data-refuse
       ${look.chosen?.refused !== undefined && html` checked`}
-    /><span class="on">Take back</span><span class="off">Refuse…</span></label
+    /><span class="on">Undo</span><span class="off">Reject…</span></label
   >`;
   return html`<div class="view-head">
     ${headBox(file, stamp, look)}
     <span class="file-name"
       ><h2 id="${fileAnchor(stamp)}-h" class="file-title">${shownPath(path)}</h2>
-      ${copyButton("Copy the path", { text: path }, "sign")}</span
+      ${copyButton("Copy path", { text: path }, "sign")}</span
     >
     ${change !== "edited" && html`<span class="tag">${change === "added" ? "new" : change}</span>`}
     ${from !== undefined && html`<span class="from small dim">from ${shownPath(from)}</span>`}
     ${ignored && html`<span class="tag">ignored by Git</span>`}
     ${unshown && html`<span class="tag">${unshown === "text" ? "read it first" : "not shown"}</span>`}
-    ${decided?.how === "left" && html`<span class="tag">left out before</span>`} ${changeCounts(file)}
+    ${decided?.how === "left" && html`<span class="tag">skipped before</span>`} ${changeCounts(file)}
     <span class="end"
       >${agent && html`<span class="small dim desk cut">${who({ agent }, 60)}</span>`}
       ${look.chosen && refusing}</span
@@ -157,8 +157,8 @@ function headBox(file: ProposedFile, stamp: string, { chosen }: FileLook): Html 
 /** Seen while its box in the head is ticked. */
 function refusal(stamp: string, { chosen, hasAgent }: FileLook): Html {
   const label = hasAgent
-    ? "Refused. Why? The agent is told, and does not propose it again in this run."
-    : "Refused. Why? Whoever continues this conversation is told.";
+    ? "Rejected. Reason (the agent sees this and won’t propose it again in this run)"
+    : "Rejected. Reason (shown to whoever continues this conversation)";
   const field = html`class="field" name="m.${stamp}" id="m-${stamp}" rows="1" maxlength="${MAX.message}"
   data-draft`;
   return html`<div class="refusal">
@@ -170,7 +170,7 @@ function decidedBefore({ decided }: ProposedFile): Html | undefined {
   if (decided?.how !== "refused") return undefined;
   const said = decided.message ? `: “${oneLine(displayText(decided.message), MAX.refused)}”` : ".";
   return html`<p class="notice">
-    ${icon("stop", "faint")}<span>You refused this before${said} It is applied only if you choose it.</span>
+    ${icon("stop", "faint")}<span>You rejected this before${said} It is applied only if you select it.</span>
   </p>`;
 }
 
@@ -180,10 +180,10 @@ function renderNotes({ notes, places, change, conflict }: ProposedFile): Html | 
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
   if (texts.length > 0)
     return html`<ul class="proposed-notes">
-      ${texts.map((text) => html`<li>${capital(text)}</li>`)}
+      ${texts.map((text) => html`<li>${text.startsWith("can run programs") && icon("ask", "amber")}${capital(text)}</li>`)}
     </ul>`;
   if (places.length > 0 || conflict !== undefined) return undefined;
-  return html`<p class="proposed-notes">${WITHOUT_LINES[change] ?? "It has no lines to show."}</p>`;
+  return html`<p class="proposed-notes">${WITHOUT_LINES[change] ?? "No lines to show."}</p>`;
 }
 
 /** Says what of the folder is in the way of the file. */
@@ -199,7 +199,7 @@ function inTheWay(file: ProposedFile): Html | undefined {
     ${icon("ask", "amber")}<span
       ><b
         >Changed in the folder since it was copied:
-        ${named.join(", ")}${more > 0 ? ` and ${more} more places` : ""}.</b
+        ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}.</b
       >
       ${opposed.length < places.length && "The rest of the file fits."}</span
     >
@@ -231,7 +231,7 @@ function renderPlace(shown: ShownFile, place: ProposedPlace, index: number, look
         >`;
   return html`<section class="place">
     <div class="place-head">
-      ${box}<span class="end"><span class="left-out faint">left out</span>${changeCounts(place)}</span>
+      ${box}<span class="end"><span class="left-out faint">not selected</span>${changeCounts(place)}</span>
     </div>
     ${diff}
   </section>`;
@@ -275,7 +275,7 @@ const opposedSides = (folder: string, diff: Html): Html =>
       }
     </div>
     <div>
-      <h3>Proposed, from the file as it was copied</h3>
+      <h3>Proposed, based on the copied file</h3>
       ${diff}
     </div>
   </section>`;
@@ -289,9 +289,9 @@ function conflictChoice({ file, stamp }: ShownFile, { chosen, hasAgent }: FileLo
   return html`<div
     class="choices inline conflict-choice"
     role="radiogroup"
-    aria-label="What becomes of ${displayName(file.path)}"
+    aria-label="Resolution for ${displayName(file.path)}"
   >
-    ${radio("keep", "Keep the folder’s")} ${radio("take", "Take the proposed")}
-    ${hasAgent && radio("fit", "Let the agent fit it to the new file")}
+    ${radio("keep", "Keep mine")} ${radio("take", "Use the agent’s version")}
+    ${hasAgent && radio("fit", "Ask the agent to merge")}
   </div>`;
 }

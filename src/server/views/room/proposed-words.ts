@@ -12,15 +12,17 @@ export interface ChosenCounts {
 export const applyText = ({ files, all }: ChosenCounts, mayWait: boolean): string =>
   files === 0 && mayWait ? "Apply nothing now" : applyFilesText(files, all);
 
-export const branchText = ({ files }: ChosenCounts): string => `Make a branch of ${counted(files, "file")}`;
+export const branchText = ({ files }: ChosenCounts): string => `Create branch with ${counted(files, "file")}`;
 
 export function refuseText({ files, all }: ChosenCounts): string {
   const rest = all - files;
-  return files === 0 ? `Refuse ${counted(rest, "file")}` : `Apply ${files}, refuse ${rest}`;
+  return files === 0 ? `Reject ${counted(rest, "file")}` : `Apply ${files}, reject ${rest}`;
 }
 
 export const boundText = ({ places }: ChosenCounts): string =>
-  places < 2 ? "" : `${places} places, all at once or not at all.`;
+  places < 2 ? "" : `${places} changes, applied together.`;
 
 export const placesText = (chosen: number, all: number): string =>
-  chosen === all ? (all === 1 ? "Chosen" : `All ${all} places chosen`) : `${chosen} of ${all} places chosen`;
+  chosen < all
+    ? `${chosen} of ${counted(all, "change")} selected`
+    : (["Selected", "Both changes selected"][all - 1] ?? `All ${all} changes selected`);

@@ -122,7 +122,7 @@ function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
         class="cut"
         data-note="${stamp}"
         data-plain="${fileState(file)}"
-        >${chosen?.refused === undefined ? note : "Refused"}</small
+        >${chosen?.refused === undefined ? note : "Rejected"}</small
       ></a
     >
   </li>`;
@@ -132,8 +132,8 @@ function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
 function fileState(file: ShownFile["file"]): string {
   if (file.stays) return "Cannot be applied";
   if (hasConflict(file)) return "Conflict: changed in the folder";
-  if (file.decided?.how === "refused") return "Refused by you";
-  if (file.decided?.how === "left") return "Left out before";
+  if (file.decided?.how === "refused") return "Rejected by you";
+  if (file.decided?.how === "left") return "Skipped before";
   if (file.ignored) return file.change === "deleted" ? "Deleted, ignored by Git" : "Ignored by Git";
   return { added: "New file", edited: "", deleted: "Deleted", renamed: capital(changeText(file)) }[
     file.change
@@ -158,7 +158,7 @@ function pastReview(record: ReviewRecord, describeChannel: Place["describeChanne
   const refusals = Object.keys(refused).length;
   const more = [
     unapplied > 0 && `, ${unapplied} left`,
-    refusals > 0 && `, ${refusals} refused`,
+    refusals > 0 && `, ${refusals} rejected`,
     worktree !== undefined && `, in ${displayName(oneLine(worktree, 200))}`,
     message !== undefined && `, “${oneLine(displayText(message), 200)}”`,
   ];
@@ -175,8 +175,8 @@ const KEYS = html`<section class="keys-box by-script">
   <h2>Keys</h2>
   <div class="keys">
     <span><kbd>J</kbd> <kbd>K</kbd></span
-    ><span>next, previous place</span><kbd>Space</kbd><span>choose or leave out</span><kbd>X</kbd
-    ><span>refuse with a message</span>
+    ><span>next, previous change</span><kbd>Space</kbd><span>select or deselect</span><kbd>X</kbd
+    ><span>reject with a message</span>
   </div>
 </section>`;
 
@@ -222,18 +222,18 @@ function intro(place: Place): Html {
   const failure =
     why !== "" &&
     html`<p class="notice amber intro" role="status">
-      ${icon("ask", "amber")}<span><b>Nothing was applied:</b> ${why}. Look at the change again.</span>
+      ${icon("ask", "amber")}<span><b>Nothing was applied:</b> ${why}. Review the change again.</span>
     </p>`;
   return html`${failure}
     <div class="notice intro">
       ${icon("folder", "faint")}<span
-        >${isUntouched ? "Nothing in the folder has changed yet." : "Nothing of this is in the folder yet."}
-        The agent worked on a copy of ${folder} as it was at
-        ${nearTime(copiedAt, now)}${isRepository && ", with your uncommitted work"}. ${standing(place)}
-        ${more > 0 && `${counted(more, "file")} more come with the next review.`}
+        >${isUntouched ? "The folder is unchanged." : "The folder has none of this yet."} The agent worked on
+        a copy of ${folder} from
+        ${nearTime(copiedAt, now)}${isRepository && ", including uncommitted changes"}. ${standing(place)}
+        ${more > 0 && `${counted(more, "more file")} will be in the next review.`}
         ${
           commits.length > 0 &&
-          `Commits that the agent made in it are not applied, only the files are: ${commits.map(displayName).join("; ")}.`
+          `The agent’s commits in the copy are not applied, only the files: ${commits.map(displayName).join("; ")}.`
         }</span
       >
       ${diffLooks(viewer.session)}
@@ -244,9 +244,9 @@ function intro(place: Place): Html {
 function standing(place: Place): Html | string | undefined {
   const { run, other } = place.screen;
   if (other !== undefined)
-    return html`<a class="link" href="${runPath(other)}/review">Another run of this conversation</a> works on
-      it now, and asks for the review.`;
-  if (!isOpen(place)) return "It still works, and asks for a review when it is done.";
+    return html`<a class="link" href="${runPath(other)}/review">Another run of this conversation</a> is
+      working on it and will ask for the review.`;
+  if (!isOpen(place)) return "The agent is still working. It will ask for a review when it is done.";
   if (isFinal(run.status)) return "The run has ended. You can still apply it.";
   return undefined;
 }
@@ -270,11 +270,11 @@ function bar(place: Place): Html {
   };
   const branch = press("branch", "ink", branchText(counts));
   const rest = press("refuse", "no", refuseText(counts));
-  const refuse = html`Refuse the rest…<kbd aria-hidden="true">X</kbd>`;
+  const refuse = html`Reject the rest…<kbd aria-hidden="true">X</kbd>`;
   return html`<section class="apply-bar ask" tabindex="-1" aria-label="Decision">
     <div class="ask-foot" data-all-files="${counts.all}">
       <p class="notice amber" role="status" data-moved hidden>
-        ${icon("ask", "amber")}<span></span><a class="link end" href="#">Look at it</a>
+        ${icon("ask", "amber")}<span></span><a class="link end" href="#">Review it</a>
       </p>
       ${renderComplaint(place)} ${NO_DEFAULT}
       <div class="decide proposed-decide">
@@ -284,7 +284,7 @@ function bar(place: Place): Html {
         ${more("reject", "restMessage", refuse, (typed) => restFields(hasAgent, typed, rest))}
         <span class="note"
           ><span data-bound>${boundText(counts)}</span>
-          <span class="desk">What is left out stays in the run and can be applied later.</span></span
+          <span class="desk">You can apply the rest later.</span></span
         >
       </div>
     </div>
@@ -297,7 +297,7 @@ const renderComplaint = ({ complaint }: Place): Html | undefined =>
 
 const branchFields = ({ id }: Run, typed: string, press: Html): Html =>
   html`<label
-      ><span class="label">Name of the new branch. The folder stays as it is.</span>
+      ><span class="label">Name of the new branch. The folder is not changed.</span>
       <input
         class="field mono"
         name="branch"
@@ -308,14 +308,13 @@ const branchFields = ({ id }: Run, typed: string, press: Html): Html =>
         value="${typed}"
     /></label>
     <label class="check"
-      >${tickBox("worktree", "1", false, html`id="branch-tree"`)}In a folder of its own, beside this one (a
-      worktree)</label
+      >${tickBox("worktree", "1", false, html`id="branch-tree"`)}In a new worktree next to this folder</label
     >
     <p>${press}</p>`;
 
 const messageField = (typed: string): Html =>
   labelled(
-    "For the agent, which then continues with your words, and asks again",
+    "Message to the agent (it continues, then asks again)",
     textArea(
       html`class="field" name="message" id="change-message" rows="3" maxlength="${MAX.message}" data-draft
       data-says`,
@@ -325,8 +324,8 @@ const messageField = (typed: string): Html =>
 
 function restFields(hasAgent: boolean, typed: string, press: Html): Html {
   const label = hasAgent
-    ? "Why? The agent reads it for each file that is not chosen, and does not propose it again"
-    : "Why? Whoever continues this conversation is told of each file that is not chosen";
+    ? "Reason for the unselected files (the agent sees this and won’t propose them again)"
+    : "Reason for the unselected files (shown to whoever continues this conversation)";
   const field = html`class="field" name="restMessage" id="rest-message" rows="2" maxlength="${MAX.message}"
   data-draft`;
   return html`${labelled(label, textArea(field, typed))}

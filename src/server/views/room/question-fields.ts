@@ -52,7 +52,7 @@ function renderKind(field: Extract<Field, { type: "text" | "number" }>): Html {
 }
 
 const optional = ({ required }: Field): Html | false =>
-  !required && html` <span class="need">· may be left empty</span>`;
+  !required && html` <span class="need">(optional)</span>`;
 
 const hasNotes = ({ description = "" }: Field, { problem }: FieldLook): boolean =>
   description !== "" || problem !== undefined;
@@ -84,11 +84,11 @@ function choices(field: Extract<Field, { type: "choice" }>, look: FieldLook): Ht
   const more = html`<input
     class="field"
     name="${own}"
-    aria-label="Something else"
+    aria-label="Other"
     data-other
     value="${look.typed?.get(own) ?? ""}"
   />`;
-  return choiceSet(field, look, [...options, option(look, OTHER, "Something else", { type, more })]);
+  return choiceSet(field, look, [...options, option(look, OTHER, "Other", { type, more })]);
 }
 
 /** One choice that is optional can be taken back. */

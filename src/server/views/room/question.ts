@@ -47,7 +47,7 @@ export function questionCard(asked: OpenQuestion, look: RequestLook): CardParts 
       ? html`<div class="ask-foot">
           <div class="decide">
             <a class="btn ink" href="${runPath(asked.runId)}/review">Review the change</a
-            ><span class="note">Nothing in the folder has changed yet.</span>
+            ><span class="note">The folder is unchanged.</span>
           </div>
         </div>`
       : onlyLooks(viewer);
@@ -71,13 +71,12 @@ function titleWords(question: Question): { title: Html; more?: Html } {
     const name = html`<code>${serverName(question)}</code>`;
     const title =
       question.mode === "url"
-        ? html`The MCP server ${name} asks you to open an address`
-        : html`Asked by the MCP server ${name}`;
+        ? html`MCP server ${name} asks you to open an address`
+        : html`Question from MCP server ${name}`;
     return { title, more: html`<blockquote class="ask-why"><p class="lines">${text}</p></blockquote>` };
   }
   if (text.length <= MAX.title && !text.includes("\n")) return { title: html`${text}` };
-  const title =
-    question.kind === "ask" ? html`The agent asks you` : html`A tool stopped and waits for an answer`;
+  const title = question.kind === "ask" ? html`Question from the agent` : html`A tool needs your input`;
   return { title, more: html`<p class="ask-text lines">${text}</p>` };
 }
 
@@ -96,7 +95,7 @@ function addressPart(question: Question): Html | undefined {
   const url = addressOf(question);
   if (url === undefined) {
     return html`<p class="notice red">
-        ${icon("fail", "red")}This is not an address of the web, so the page does not offer to open it.
+        ${icon("fail", "red")}This is not a web address, so it cannot be opened here.
       </p>
       <code class="address">${displayText(question.url)}</code>`;
   }
@@ -112,8 +111,8 @@ function addressPart(question: Question): Html | undefined {
   const security = protocol === "https:" ? "https" : "http, which is not encrypted";
   const shown = html`<b>${host}</b>
     <span class="dim">${isReading && `· reads as ${displayName(reading)} `}· ${security}</span>`;
-  const named = `${[...others].join(", ")}, which ${others.size === 1 ? "is another host" : "are other hosts"}`;
-  return html`${terms("kv", [["Host", shown], ...(others.size === 0 ? [] : [["Names", named] as const])])}
+  const named = `${[...others].join(", ")} (${others.size === 1 ? "a different host" : "different hosts"})`;
+  return html`${terms("kv", [["Host", shown], ...(others.size === 0 ? [] : [["Also refers to", named] as const])])}
     <code class="address">${href.slice(0, start)}<b>${host}</b>${href.slice(start + host.length)}</code>`;
 }
 
@@ -135,7 +134,7 @@ function answerForm(asked: OpenQuestion, look: RequestLook): Html {
     !isUrl &&
     html`<p class="due">
       ${icon("eye")}<span
-        >These words and fields are the server’s. Enter no password or key here: it reads what you send.</span
+        >This form comes from the server, which receives what you enter. Don’t enter passwords or keys.</span
       >
     </p>`;
   const fields = html`${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning}
@@ -182,7 +181,7 @@ function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | u
     ${
       schema &&
       html`<details class="rest">
-        <summary>The form that the tool asks for, as JSON Schema</summary>
+        <summary>Expected answer (JSON Schema)</summary>
         <pre class="json">${displayText(cutMiddle(JSON.stringify(schema, null, 2), MAX.value))}</pre>
       </details>`
     }
@@ -191,8 +190,8 @@ function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | u
       ${textArea(html`id="${id}-0" class="field" name="v0" rows="3" required`, complaint?.form.get("v0") ?? "")}
     </div>
     <fieldset class="choices inline">
-      <legend class="label">The tool gets it</legend>
-      ${choiceInput("as", "text", "as text", !isJson)} ${choiceInput("as", "json", "as JSON", isJson)}
+      <legend class="label">Send as</legend>
+      ${choiceInput("as", "text", "Text", !isJson)} ${choiceInput("as", "json", "JSON", isJson)}
     </fieldset>
   </div>`;
 }
@@ -200,7 +199,7 @@ function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | u
 function openButtons(url: string): Html | undefined {
   const safe = webAddress(url);
   if (safe === undefined) return undefined;
-  return html`<button class="btn ink" name="act" value="opened">I have opened it</button>
+  return html`<button class="btn ink" name="act" value="opened">Done, I opened it</button>
     <a class="btn" href="${safe.href}" target="_blank" rel="noopener noreferrer"
       >${icon("link")}Open ${safe.host}</a
     >
@@ -210,13 +209,13 @@ function openButtons(url: string): Html | undefined {
 /** The agent reads the reason; a tool and another server only learn that there is no answer. */
 function declining(asked: OpenQuestion, complaint: Complaint | undefined): Html {
   const press = html`<button class="btn" name="act" value="decline" formnovalidate>
-    Decline to answer
+    Skip this question
   </button>`;
   if (asked.kind !== "ask") return press;
   const typed = complaint?.form.get("message") ?? "";
   const field = textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed);
-  const label = "Message to the agent, which continues without an answer";
+  const label = "Reason (the agent sees this and continues without an answer)";
   const body = html`${labelled(label, field)}
     <p>${press}</p>`;
-  return fold("reject", asked, typed !== "", html`Decline to answer<kbd aria-hidden="true">X</kbd>`, body);
+  return fold("reject", asked, typed !== "", html`Skip this question<kbd aria-hidden="true">X</kbd>`, body);
 }

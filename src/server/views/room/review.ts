@@ -56,7 +56,7 @@ export function renderReview(screen: ReviewScreen): Html {
       ${complaint && !isShownThere && html`<p class="notice ${complaint.isDone ? "intro" : complaint.isTold ? "amber" : "red"}" role="alert">${complaint.isDone && icon("done", "green")}<span>${complaint.problem}</span></p>`}
       ${renderRequests({ ...screen, requests })} ${proposal?.content}
       ${!isShown && emptyPanel("done", words.empty.requests)}
-      ${rest > 0 && html`<p class="note pad">${rest} more come when these are decided.</p>`}
+      ${rest > 0 && html`<p class="note pad">${rest} more are shown when these are decided.</p>`}
     </div>`;
   return mainOf(viewer.session, "review", content);
 }
@@ -99,7 +99,7 @@ const DECISIONS: Readonly<Record<RunRequest["status"], State>> = {
   edited: { ...RUN_STATES.completed, word: "Approved with changes" },
   rejected: { ...RUN_STATES.failed, word: "Rejected" },
   answered: { ...RUN_STATES.completed, word: "Answered" },
-  declined: { ...RUN_STATES.cancelled, word: "Declined" },
+  declined: { ...RUN_STATES.cancelled, word: "Skipped" },
   withdrawn: { ...RUN_STATES.cancelled, word: "No longer needed" },
 };
 

@@ -13,7 +13,7 @@ import { current } from "./pieces.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
 import { ASKING, agentsText, pill, standingOf } from "./states.ts";
-import { requestsWait, requestsWaitForYou } from "./waiting.ts";
+import { requestsNeed } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
 export type Tab = (typeof TABS)[number];
@@ -56,7 +56,7 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
   const used = models.find(({ role }) => role === "main")?.model ?? run.model ?? "";
   const limits = limitWords(run.limits ?? {});
   const pills = states.map((state) =>
-    pill(isShared(viewer) && state === ASKING ? { ...ASKING, word: "Waits for its owner" } : state),
+    pill(isShared(viewer) && state === ASKING ? { ...ASKING, word: "Waiting for the owner" } : state),
   );
   const { schedule } = run;
   const by = schedule && oneLine(`schedule ${displayText(schedule.name)}`, 60);
@@ -71,7 +71,7 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
       <dt class="hide">State</dt>
       <dd>${pills}</dd>
     </div>
-    ${place && fact("In line", `${place.number} of ${place.waiting}`)}
+    ${place && fact("Queued", `${place.number} of ${place.waiting}`)}
     ${fact("Time", elapsed(run.createdAt, run.endedAt, now))}
     ${fact("Tokens", tokens(inputTokens + outputTokens), "", tokensTip)}
     ${cost && fact("Cost", cost, "", costGap(models))}
@@ -144,7 +144,7 @@ function thumbMenu({ run }: RunView): Html {
   const sheet = isFinal(run.status)
     ? html`<a class="btn ink" href="${runPath(run.id)}/answer#more">${icon("say")}Continue with a message</a>`
     : html`<form method="post" action="${runPath(run.id)}/tell" autocomplete="off">
-          <label class="label" for="thumb-text">Tell the agent. It reads this at its next step.</label>
+          <label class="label" for="thumb-text">Message the agent (read at its next step)</label>
           ${textArea(html`id="thumb-text" name="text" class="field" rows="2" maxlength="20000" required data-draft`, "")}
           <button class="btn ink">Send</button>
         </form>
@@ -161,8 +161,8 @@ function reviewBar(view: RunView, viewer: Viewer): Html {
   const more = pending.length - named.length;
   const rest = more > 0 ? ` and ${more} more` : "";
   const [waits, word] = isShared(viewer)
-    ? [`${requestsWait(pending.length)} for the owner`, "Show"]
-    : [requestsWaitForYou(pending.length), "Review"];
+    ? [requestsNeed(pending.length, "the owner’s"), "Show"]
+    : [requestsNeed(pending.length), "Review"];
   return html`<aside class="review-bar" aria-label="Open requests">
     <div class="wrap">
       ${icon("ask", "amber")}

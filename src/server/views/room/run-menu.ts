@@ -11,7 +11,7 @@ export function renderRunMenu(view: RunView, session: PageSession, canShare: boo
   const { run } = view;
   const hasEnded = isFinal(run.status);
   const fork = html`<a class="menu-item" href="${runPath(run.id)}/answer#fork" data-closes
-    >${icon("fork")}<span>Fork…</span></a
+    >${icon("fork")}<span>Start from an earlier step…</span></a
   >`;
   const changing = html`<hr />
     ${opener("rename-run", "pen", "Rename…")} ${hasEnded && fork}
@@ -67,7 +67,7 @@ export function renderRunDialogs(view: RunView, sharing: Sharing | undefined): H
         value="${oneLine(nameOf(run), MAX_NAME)}"
       />
     </form>
-    <p class="small dim">Only the name changes. An empty name shows the task again.</p>
+    <p class="small dim">Leave empty to show the task.</p>
     ${ends("Cancel", html`<button class="btn ink" form="rename-form">Rename</button>`)}
   </dialog>`;
   return html`${sharing && renderShareDialog(view, sharing)} ${renaming}
@@ -93,8 +93,8 @@ function deleting({ run, filesChanged }: RunView): Html {
   return html`<dialog id="delete-run" aria-labelledby="delete-h">
     <h2 id="delete-h">Delete this run?</h2>
     <p class="small dim">
-      Its answer, steps and decisions are deleted for everyone, and cannot be brought back. If no other run
-      continues the conversation, its ${goes} are deleted too. Not deleted: ${stays}.
+      Its answer, steps and decisions are deleted permanently, for everyone. If no other run continues the
+      conversation, its ${goes} are deleted too. Not deleted: ${stays}.
     </p>
     ${unapplied > 0 && lost}
     <form method="post" action="${runPath(run.id)}/delete" id="delete-form"></form>

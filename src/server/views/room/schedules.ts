@@ -109,7 +109,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
         <summary class="btn small" aria-label="Remove ${oneLine(schedule.name, 60)}">Remove</summary>
         <form method="post" action="${schedulePath()}/remove" class="panel">
           <input type="hidden" name="schedule" value="${schedule.id}" />
-          <p>Its runs are kept. No further run starts.</p>
+          <p>No more runs will start. Past runs are kept.</p>
           <button class="btn no">Remove the schedule</button>
         </form>
       </details>
@@ -170,7 +170,7 @@ function scheduleForm({ draft, preview, folder, readiness, refused, edited }: Sc
         >${input("timeZone", 60, edited === undefined ? html` required data-own-zone` : html` required`)}</label
       >
       ${renderPreview(preview)}
-      <label><span class="label">Name, if you like</span>${input("name", MAX_NAME)}</label>
+      <label><span class="label">Name (optional)</span>${input("name", MAX_NAME)}</label>
       ${catchingUp(draft, input("catchUpLimit", 4, html` inputmode="numeric"`))}
     </div>
     ${own && html`<p class="notice red" role="alert">${icon("fail", "red")}<span class="lines">${own.problem}</span></p>`}
@@ -193,15 +193,15 @@ const FAULTS: Partial<Readonly<Record<ScheduleField, Fact["kind"]>>> = {
 /** The fields for missed runs, with that for their number. */
 const catchingUp = (draft: ScheduleDraft, limit: Html): Html =>
   html`<label
-      ><span class="label">Runs missed while no server worked</span>
+      ><span class="label">Missed runs</span>
       <select class="field" name="catchUp">
         ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp && html` selected`}>${words.catchUpChoices[value]}</option>`)}
       </select></label
     >
-    <label><span class="label">At most, if all are started</span>${limit}</label>
+    <label><span class="label">Maximum to start</span>${limit}</label>
     <label class="sched-check"
-      ><input type="checkbox" name="overlap" ${draft.overlap && html` checked`} />Start even if an earlier run
-      has not ended</label
+      ><input type="checkbox" name="overlap" ${draft.overlap && html` checked`} />Allow overlapping
+      runs</label
     >`;
 
 /** The script asks for it again while somebody types. */

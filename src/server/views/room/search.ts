@@ -83,7 +83,7 @@ const form = (query: string, hasHits: boolean, close?: Html): Html =>
 const FOOT = html`<p class="finder-foot desk">
   <span><kbd>↑</kbd><kbd>↓</kbd>choose</span><span><kbd>Enter</kbd>open</span
   ><span><kbd class="mac">⌘</kbd><kbd class="not-mac">Ctrl</kbd><kbd>Enter</kbd>new tab</span
-  ><span><kbd>Tab</kbd>next kind</span><span class="end">Names first, then contents</span>
+  ><span><kbd>Tab</kbd>next category</span><span class="end">Names, then contents</span>
 </p>`;
 
 /** The box over a screen, without results yet. */
@@ -149,7 +149,7 @@ function none({ session, query, kind, found, isPart, places }: SearchScreen): Ht
   return html`<div class="empty">
     ${icon("find")}
     <h3 class="anywhere">${subject} found for “${shown}”</h3>
-    <p>${isElsewhere ? "There are results of other kinds." : places}</p>
+    <p>${isElsewhere ? "Other categories have results." : places}</p>
     ${mayRun(session) && query && html`<p class="start"><a class="btn small" href="${startAddress(query)}">${icon("up")}Start a run with these words</a></p>`}
   </div>`;
 }

@@ -29,7 +29,7 @@ export function renderServers(screen: ServersScreen): Html {
   const content = html`<div class="home-head">
       <h1>MCP servers</h1>
       <span class="dim"
-        >${counted(servers.length, "server")}${missing > 0 && `, ${missing} not available`}</span
+        >${counted(servers.length, "server")}${missing > 0 && `, ${missing} unavailable`}</span
       >
       ${servers.length > 0 && html`<form method="post" action="${serversPath()}/ask"><button class="btn small">Check now</button></form>`}
     </div>
@@ -40,7 +40,7 @@ export function renderServers(screen: ServersScreen): Html {
 
 const EMPTY = {
   title: "No other MCP servers",
-  text: html`Name them under <code>mcpServers</code> in the configuration, and the agent can use their tools.`,
+  text: html`Add servers under <code>mcpServers</code> in the configuration to give the agent their tools.`,
 };
 
 function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
@@ -60,8 +60,7 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
     own?.address &&
     html`<p class="notice">
       <span class="anywhere"
-        >You log in at <strong>${own.address.host}</strong>, which this server names, and come back
-        here.</span
+        >You’ll log in at <strong>${own.address.host}</strong> (named by this server), then return here.</span
       >
       <a class="btn ink end" href="${own.address.href}" rel="noreferrer" data-wrong>Continue</a>
     </p>`;
@@ -79,16 +78,17 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
     <div class="server-acts">
       ${askedAt !== undefined && html`<span class="small dim">${dayAndTime(askedAt)}</span>`}
       ${needsLogin && mayLogIn && own?.address === undefined && logInForm}
-      ${needsLogin && !mayLogIn && problem !== undefined && html`<span class="small">Whoever runs this server logs in: <code>deepagent-mcp login ${name}</code></span>`}
+      ${needsLogin && !mayLogIn && problem !== undefined && html`<span class="small">The operator of this server logs in: <code>deepagent-mcp login ${name}</code></span>`}
     </div>
   </article>`;
 }
 
 function stateWords({ askedAt, tools, problem, needsLogin }: ServerState): Html {
-  if (askedAt === undefined) return html`${icon("clock")} Not asked yet: it starts with the first run.`;
-  if (needsLogin) return html`${icon("lock", "amber")} Needs a log-in.`;
+  if (askedAt === undefined) return html`${icon("clock")} Not started yet.`;
+  if (needsLogin) return html`${icon("lock", "amber")} Log-in required.`;
   if (problem !== undefined)
-    return html`${icon("fail", "red")} Not available: ${oneLine(displayText(problem), 400)}.`;
+    return html`${icon("fail", "red")} Unavailable: ${oneLine(displayText(problem), 400)}.`;
   const asked = tools.filter(({ isGated }) => isGated).length;
-  return html`${icon("done", "green")} ${counted(tools.length, "tool")}, ${asked} with approval.`;
+  return html`${icon("done", "green")}
+  ${counted(tools.length, "tool")}${asked > 0 && `; ${asked} ${asked === 1 ? "needs" : "need"} approval`}.`;
 }

@@ -31,17 +31,17 @@ export function renderShareDialog({ run }: RunView, { links, isLocal, isOpen, pr
   return html`<dialog id="share-run" aria-labelledby="share-h" ${isOpen && html` data-opened`}>
     <h2 id="share-h">Share a read-only link</h2>
     <p class="small dim">
-      Anyone with the link sees this run: its task, answer, plan, calls in a line each, decisions, and the
-      changed lines of files. They cannot decide, write, cancel, or see results of calls, other runs or files.
+      Anyone with the link can see the task, answer, plan, a one-line summary of each step, decisions, and
+      changed lines of files. They can’t decide, write, cancel, or see results of calls, other runs or files.
       ${isLocal && "Only browsers on this machine reach this server, so the link works here, and only while the server runs."}
     </p>
     ${problem && html`<p class="notice red" role="alert">${problem}</p>`}
     <form method="post" action="${path}/share" class="share-new" autocomplete="off">
-      <label class="small dim" for="share-for">Ends after</label>
+      <label class="small dim" for="share-for">Expires in</label>
       <select id="share-for" name="for" class="field">
         ${LIFETIMES.map(([name, words]) => html`<option value="${name}" ${name === "day" && html` selected`}>${words}</option>`)}
       </select>
-      <button class="btn ink">Make a link</button>
+      <button class="btn ink">Create link</button>
     </form>
     ${
       links.length > 0 &&
@@ -61,13 +61,13 @@ const row = (path: string, { id, address, expiresAt, opened }: ShownLink): Html 
     </div>
     <form method="post" action="${path}/unshare" class="share-end">
       <input type="hidden" name="share" value="${id}" />
-      <span class="small dim">Ends ${dayAndTime(expiresAt)}. ${openedText(opened)}</span>
+      <span class="small dim">Expires ${dayAndTime(expiresAt)}. ${openedText(opened)}</span>
       <button class="btn small no">Stop sharing</button>
     </form>
   </li>`;
 
 export const openedText = (times: number): string =>
-  ["Not opened so far.", "Opened once."][times] ?? `Opened ${times} times.`;
+  ["Not opened yet.", "Opened once."][times] ?? `Opened ${times} times.`;
 
 /** A note at the top of shared pages; empty on others. */
 export const sharedNote = ({ sharedUntil }: PageSession): Html | false =>

@@ -210,11 +210,9 @@ const toggle = (name: string, label: string, note: Html | string): Html =>
 /** `seesAll`: the page is not of one run. */
 const settingsMenu = (seesAll: boolean): Html =>
   html`<details class="drop" name="menu" id="settings" data-mounted>
-    <summary class="btn bare icon" aria-label="Settings of this browser" title="Settings">
-      ${icon("gear")}
-    </summary>
+    <summary class="btn bare icon" aria-label="Browser settings" title="Settings">${icon("gear")}</summary>
     <div class="menu right wide-menu">
-      <h2>Settings of this browser</h2>
+      <h2>Browser settings</h2>
       <div class="setting">
         <span id="theme-label">Theme</span>
         <span class="seg" role="group" aria-labelledby="theme-label"
@@ -228,10 +226,10 @@ const settingsMenu = (seesAll: boolean): Html =>
       </div>
       <hr />
       ${toggle("asks", "Notify me when something needs me", "Your browser asks for permission when you turn this on. A notification names the run, never its content.")}
-      ${toggle("ends", "Notify me when a run finishes", "Only for runs of half a minute or more, and only while this page is in the background.")}
+      ${toggle("ends", "Notify me when a run finishes", "Only for runs of 30 seconds or more, while this page is in the background.")}
       <p class="notice red small" id="notify-blocked" role="alert" hidden></p>
       <hr />
-      ${toggle("keys", "Single-key shortcuts", "When off, only keys together with ⌘ or Ctrl work.")}
+      ${toggle("keys", "Single-key shortcuts", html`When off, only <span class="mac">⌘</span><span class="not-mac">Ctrl</span> shortcuts work.`)}
       <button type="button" class="menu-item" data-keys data-closes>
         ${icon("help")}<span>Show all keys</span>
       </button>

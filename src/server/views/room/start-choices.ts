@@ -141,7 +141,7 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
     word: oneLine(displayText(wanted), 200),
     isChosen: true,
   };
-  const more = models.length > 1 ? "" : " More of them can be chosen here once allowedModels lists them.";
+  const more = models.length > 1 ? "" : " To offer more models here, add them to allowedModels.";
   return html`<h2>Model of ${whose}</h2>
     <div role="radiogroup" aria-label="Model of ${whose}">
       ${options}${wanted !== "" && !isListed && option(other)}
@@ -167,7 +167,7 @@ function changesChip({ changes: own = "direct", noProposals }: Readiness, chosen
       isOff: off !== undefined,
     });
   });
-  const title = "Changes of files";
+  const title = "File changes";
   const menu = html`<h2>${title}</h2>
     <div role="radiogroup" aria-label="${title}">${options}</div>`;
   const plain = words.changes.find(({ way }) => way === own)?.title ?? "";
@@ -175,14 +175,14 @@ function changesChip({ changes: own = "direct", noProposals }: Readiness, chosen
 }
 
 function goalChip(chosen: URLSearchParams): Chip {
-  const menu = html`<h2><label for="goal">Criteria that a judge checks, one a line</label></h2>
+  const menu = html`<h2><label for="goal">Acceptance criteria, one per line</label></h2>
     <div class="goal-lines">
       <textarea class="field" id="goal" name="goal" rows="4" maxlength="20000" data-lines="criteria">
 ${chosen.get("goal") ?? ""}</textarea>
     </div>
     <p class="note menu-text">
-      After each answer a judge, which only reads, checks them. The agent works on what is not met, and you
-      decide what the judge cannot settle.
+      A read-only judge checks them after each answer. The agent keeps working on unmet criteria; you decide
+      unclear ones.
     </p>`;
   return { kind: "goal", plain: "No goal", lead: "Goal: ", menu };
 }
@@ -195,7 +195,7 @@ function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: U
   const plain = words.length === 0 ? "No limit" : `Limit ${words.join(", ")}`;
   const minutes = limits.workTime && limits.workTime / 60;
   const menu = html`${costOptions(limits, models, chosen)}
-    <h2>Stop it also at</h2>
+    <h2>Other limits</h2>
     <div class="limits">
       ${amount("tokens", "Tokens", "tokens", limits.tokens, chosen)}
       ${amount("modelCalls", "Model calls", "model calls", limits.modelCalls, chosen)}
@@ -204,8 +204,8 @@ function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: U
     </div>
     <hr />
     <p class="note menu-text">
-      At a limit the agents stop after the step they are in. What they did is kept. An empty field leaves the
-      server’s limit.
+      At a limit the agents stop after their current step, and their work is kept. Leave a field empty to use
+      the server’s limit.
     </p>`;
   return { kind: "limit", plain, lead: "Limit ", menu };
 }
@@ -217,7 +217,7 @@ function costOptions({ costUsd }: RunLimits, models: readonly OfferedModel[], ch
   const offered = costUsd === undefined ? [1, 5, 20] : below.slice(-3);
   const wanted = chosen.get("cost") ?? "";
   const other = chosen.get("costOther") ?? "";
-  const title = "Stop the run when it has cost";
+  const title = "Cost limit";
   return html`<h2>${title}</h2>
     <div role="radiogroup" aria-label="${title}">
       ${offered.map((cost) =>

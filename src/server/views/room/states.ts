@@ -14,9 +14,9 @@ export const WORKING: State = { icon: "work", tone: "blue", word: "At work" };
 export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
 export const AGENT_ASKS: State = { ...ASKING, word: "Asks" };
 /** An agent whose subagents all wait for a person. */
-export const WAITS: State = { icon: "queue", tone: "faint", word: "Waits for its agents" };
-const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
-export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
+export const WAITS: State = { icon: "queue", tone: "faint", word: "Waiting for its agents" };
+const QUEUED: State = { icon: "queue", tone: "faint", word: "Queued" };
+export const RETRYING: State = { icon: "again", tone: "blue", word: "Retrying" };
 /** A run that completed early with a partial result. */
 const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
 const STATES = {
@@ -81,7 +81,7 @@ function runStates(
   if (status !== "input_required") return [RUN_STATES[status]];
   if (waiting > 0) return [...(works ? [WORKING] : []), ASKING];
   // Its model is one that a client lends, and no client answers.
-  return [...(works ? [WORKING] : []), { icon: "queue", tone: "faint", word: "Waits for a client" }];
+  return [...(works ? [WORKING] : []), { icon: "queue", tone: "faint", word: "Waiting for a client" }];
 }
 
 /** Such as `5 of 12 done, 1 failed, 2 queued`. */

@@ -296,7 +296,7 @@ function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing
           >${icon("chev", "faint")}</span
         >${lane(html`${drawing.grid}${bars}`)}<span class="num"></span><span class="num">${money(cost)}</span>
       </summary>
-      <ol aria-label="Agents that have finished">
+      <ol aria-label="Finished agents">
         ${rows.map((row) => agentRow(row, drawing))}
       </ol>
     </details>
@@ -305,7 +305,7 @@ function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing
 
 function timeText({ work, state }: AgentRow, now: number): Html | string {
   if (work.startedAt === undefined)
-    return state === AGENT_STATES.queued ? "queued" : state === AGENT_STATES.cancelled ? "not begun" : "–";
+    return state === AGENT_STATES.queued ? "queued" : state === AGENT_STATES.cancelled ? "not started" : "–";
   return elapsed(work.startedAt, work.endedAt, now);
 }
 
@@ -363,5 +363,5 @@ const key = (name: string, text: string, className = ""): Html =>
 
 const LEGEND = html`<div class="legend desk">
   ${key("fill-bar", "tool calls")} ${key("at-work", "at work", "lane")}
-  ${key("asks", "waits for an answer", "lane")} ${key("broke", "failed", "lane")}
+  ${key("asks", "waiting for an answer", "lane")} ${key("broke", "failed", "lane")}
 </div>`;

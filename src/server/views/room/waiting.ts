@@ -1,6 +1,4 @@
 /** The number of open requests in words, for the server and for the script of the page. */
 
-export const requestsWait = (count: number): string =>
-  count === 1 ? "1 request waits" : `${count} requests wait`;
-
-export const requestsWaitForYou = (count: number): string => `${requestsWait(count)} for you`;
+export const requestsNeed = (count: number, whose = "your"): string =>
+  count === 1 ? `1 request needs ${whose} attention` : `${count} requests need ${whose} attention`;

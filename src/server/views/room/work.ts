@@ -82,7 +82,7 @@ function plan({ run }: RunView): Html {
     <h2>Plan${items.length > 0 && html`<span class="end">${done} of ${run.todos.length}</span>`}</h2>
     ${
       items.length === 0
-        ? html`<p class="note">The agent has made no plan${isFinal(run.status) ? "" : " so far"}.</p>`
+        ? html`<p class="note">No plan${isFinal(run.status) ? "" : " yet"}.</p>`
         : html`<ol class="plan">
             ${items}
           </ol>`
@@ -155,7 +155,7 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     <ol class="steps" aria-label="Steps, newest first">
       ${stepRows(screen)}
     </ol>
-    ${steps.length === 0 && html`<p class="note pad">Nothing so far.</p>`}
+    ${steps.length === 0 && html`<p class="note pad">No steps yet.</p>`}
   </section>`;
 }
 
@@ -168,7 +168,7 @@ function steering({ run }: RunView, { agent }: SubagentView): Html {
       <summary class="btn">${icon("say")}Message</summary>
       <form method="post" action="${runPath(run.id)}/tell" class="panel" autocomplete="off">
         ${field}
-        <label class="label" for="tell-text-${id}">Tell this agent. It reads this at its next step.</label>
+        <label class="label" for="tell-text-${id}">Message this agent (read at its next step)</label>
         ${textArea(html`id="tell-text-${id}" name="text" class="field" rows="3" maxlength="20000" required data-draft`, "")}
         <button class="btn ink">Send</button>
       </form>
@@ -177,7 +177,7 @@ function steering({ run }: RunView, { agent }: SubagentView): Html {
       <summary class="btn">Cancel</summary>
       <form method="post" action="${runPath(run.id)}/cancel" class="panel">
         ${field}
-        <p>Only this agent stops. What it has done stays, and the main agent is told.</p>
+        <p>Only this agent stops. Its work is kept, and the main agent is notified.</p>
         <button class="btn no">Cancel this agent</button>
       </form>
     </details>
@@ -224,7 +224,7 @@ function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Ht
       class="field"
       maxlength="20000"
       required
-      placeholder="Tell the agent something. It reads this at its next step."
+      placeholder="Message the agent (read at its next step)"
     />
     <button class="btn icon" aria-label="Send">${icon("up")}</button>
   </form>`;

@@ -1,4 +1,5 @@
 /** Chips of a new run: they show its choices, also after an update from the server. */
+import { counted } from "../../../../tools/format.ts";
 import { setText } from "./set-text.js";
 
 const wordOf = ({ type, checked, value, dataset: { word, unit, lines, before = "" } }) => {
@@ -11,7 +12,7 @@ const wordOf = ({ type, checked, value, dataset: { word, unit, lines, before = "
 /** Such as `3 criteria`. */
 const linesOf = (text, word) => {
   const count = text.split("\n").filter((line) => line.trim() !== "").length;
-  return count === 0 ? "" : `${count} ${word}`;
+  return count === 0 ? "" : counted(count, "criterion", word);
 };
 
 /** Another cost counts only where it is chosen. */

@@ -62,9 +62,9 @@ function showFile(file) {
 }
 
 function noteOf(file, plain, { ticked, boxes, conflict }) {
-  if (isRefusing(file)) return "Refused";
-  if (conflict === "take") return "Conflict: takes the proposed";
-  if (conflict === "fit") return "Conflict: the agent fits it";
+  if (isRefusing(file)) return "Rejected";
+  if (conflict === "take") return "Conflict: uses the agent’s version";
+  if (conflict === "fit") return "Conflict: the agent will merge it";
   return plain === "" && boxes > 1 ? placesText(ticked, boxes) : plain;
 }
 
@@ -80,7 +80,7 @@ function showAll(files) {
   all.indeterminate = ticked > 0 && ticked < boxes.length;
 }
 
-const NOTHING = "Choose the files to apply.";
+const NOTHING = "Select the files to apply.";
 
 function showBar(counts, files) {
   const press = (act) => form().querySelector(`[data-act=${act}]`);
@@ -100,7 +100,7 @@ function showBar(counts, files) {
     setText(press("branch"), branchText(counts));
     turnOff(press("branch"), counts.files === 0);
   }
-  const then = goesOn ? " The agent reads what you say." : "";
+  const then = goesOn ? " The agent will see your message." : "";
   setText(form().querySelector("[data-bound]"), boundText(counts) + then);
 }
 

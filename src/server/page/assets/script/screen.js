@@ -1,7 +1,7 @@
 /** The screen: inserts documents of the server into the page, and patches the differences when an update arrives. */
 import { Idiomorph } from "idiomorph";
 import { duration } from "../../../views/room/duration.ts";
-import { requestsWait } from "../../../views/room/waiting.ts";
+import { requestsNeed } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
 import { showChoices } from "./choices.js";
@@ -153,6 +153,6 @@ export function update({ title, icon, html, waiting: count }) {
 function tell(count) {
   tellNews();
   if (count === waiting) return;
-  document.getElementById("spoken").textContent = count === 0 ? "No request waits" : requestsWait(count);
+  document.getElementById("spoken").textContent = count === 0 ? "You’re all caught up" : requestsNeed(count);
   waiting = count;
 }
