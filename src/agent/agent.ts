@@ -2,7 +2,8 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { defined } from "../core/unknown.ts";
-import { oneLine } from "../core/text.ts";
+import { capital, oneLine } from "../core/text.ts";
+import { counted } from "../tools/format.ts";
 import type { Agent } from "./contracts/agent.ts";
 import { isEvicted } from "./messages/kept-texts.ts";
 import { callsOf, isResult } from "./messages/messages.ts";
@@ -49,6 +50,16 @@ export interface ThreadStep {
   messages: unknown[];
 }
 
+/** Such as `Started 24 agents, updated the plan`. */
+function stepText(tools: readonly string[], starting: string, calling: string): string {
+  const agents = counted(tools.filter((tool) => tool === "task").length, "agent");
+  const others: Readonly<Record<string, string>> = {
+    task: `${starting} ${agents}`,
+    write_todos: "updated the plan",
+  };
+  return capital([...new Set(tools)].map((tool) => others[tool] ?? `${calling} ${tool}`).join(", "));
+}
+
 /**
  * The steps of a thread that changed its conversation, oldest first: another thread can begin from each. `messageId`:
  * the newest message of a person until then.
@@ -59,9 +70,9 @@ export function pointsOf(
   let messageId: string | undefined;
   const lineOf = (message: BaseMessage): string => {
     if (!AIMessage.isInstance(message))
-      return `${message.type === "human" ? "told" : message.type}: ${message.text}`;
+      return `${message.type === "human" ? "You" : message.type}: ${message.text}`;
     const calls = callsOf(message).map(({ name }) => name);
-    return calls.length === 0 ? `answered: ${message.text}` : `called ${calls.join(", ")}`;
+    return calls.length === 0 ? `Agent: ${message.text}` : stepText(calls, "started", "called");
   };
   return steps.flatMap(({ messages, ...step }) => {
     // The placeholder of a message whose text moved into a file does not count as a new message.
@@ -73,7 +84,7 @@ export function pointsOf(
     messageId = added.findLast((message) => HumanMessage.isInstance(message))?.id ?? messageId;
     const results = added.filter(isResult).map(({ name = "" }) => name);
     const said = added.filter((message) => !isResult(message)).map(lineOf);
-    const lines = [...(results.length === 0 ? [] : [`results of ${results.join(", ")}`]), ...said];
+    const lines = [...(results.length === 0 ? [] : [stepText(results, "results of", "results of")]), ...said];
     return [{ ...step, summary: oneLine(lines.join("; "), 160), ...defined({ messageId }) }];
   });
 }

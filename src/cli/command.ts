@@ -125,7 +125,8 @@ export function parseArguments(argv: readonly string[], command: Command): Parse
     return taken ? [] : [`${rawName} needs a value: ${rawName} ${flag.hint ?? "VALUE"}.`];
   });
   const allowed = command.positionals ?? 0;
-  for (const word of positionals.slice(allowed)) {
+  // The value of a mistyped flag looks like an argument.
+  for (const word of problems.length > 0 ? [] : positionals.slice(allowed)) {
     const quoting = allowed > 0 ? " Quote arguments that contain spaces." : "";
     problems.push(`Unexpected argument "${word}" for ${command.name}.${quoting}`);
   }

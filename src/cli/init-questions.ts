@@ -67,12 +67,12 @@ export async function askModel(models: readonly ModelHere[], asker: Asker, step:
     (one, other) => Number(other.from !== undefined) - Number(one.from !== undefined),
   );
   const title = `${step}Which model should the agent use?`;
-  const rules = "fixed rules instead of a language model, for a first look; no key";
+  const rules = "fixed rules instead of a language model; no key needed";
   const choices = [
     ...known.map(({ spec, key, from }) => ({
       value: spec,
       label: spec,
-      note: from === undefined ? `needs ${key}, asked next` : `${key} ${notes[from]}`,
+      note: from === undefined ? `needs ${key}; you'll be asked for it` : `${key} ${notes[from]}`,
     })),
     { value: OFFLINE, label: OFFLINE, note: rules },
     { value: OTHER, label: "another", note: "of any provider" },

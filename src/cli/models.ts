@@ -54,10 +54,10 @@ function whereIs({ package: own, wire }: Provider, folder: string): string {
 
 function keyState({ keys = [], keyless }: Provider, env: HostFacts["env"]): string {
   const [usual] = keys;
-  if (usual === undefined) return "no API key";
+  if (usual === undefined) return "needs no API key";
   const set = keys.find((name) => variable(env, name) !== undefined);
   if (set !== undefined) return `${set} (set)`;
-  return keyless === "always" ? `no API key, or ${usual}` : usual;
+  return keyless === "always" ? `${usual} (optional)` : usual;
 }
 
 async function addProvider(provider: string, folder: string, host: HostFacts): Promise<ExitCode> {

@@ -5,7 +5,8 @@ import { retentionOf } from "../app/lifecycle.ts";
 import { folderName, workspaceOf } from "../app/settings.ts";
 import type { FlagValues } from "../config/load.ts";
 import { isoTime } from "../core/clock.ts";
-import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
+import { capital, displayName, oneLine, showControl } from "../core/text.ts";
+import { askedCall, decidedText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
 import { LOCAL, STATUS_WORDS, isQuestion, nameOf, waitingIn } from "../runs/run.ts";
@@ -130,7 +131,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
       say(fit(`  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${text}`, width));
     }
   }
-  if (others !== "") say(`\nThese are the runs of this terminal. ${others}`);
+  if (others !== "") say(`\n${others}`);
   const stuck = found.find((run) => shownStatus(run) === WAITING);
   if (process.stdout.isTTY && stuck !== undefined)
     say(
@@ -149,7 +150,7 @@ async function othersText({ runs: ownRuns, operator, runsCommand }: LocalRuns): 
   if (others <= 0) return "";
   const waiting = statistics.runs.input_required - own.input_required;
   const which = waiting > 0 ? ` (${waiting} waiting for an answer)` : "";
-  return `Others, who use the server with a token, have ${runs(others)}${which}:\n  ${runsCommand("list", `--${ALL_PRINCIPALS}`)}`;
+  return `${counted(others, "more run")} ${others === 1 ? "belongs" : "belong"} to other users${which}:\n  ${runsCommand("list", `--${ALL_PRINCIPALS}`)}`;
 }
 
 /** Enough of an id to name a run by. */
@@ -208,8 +209,7 @@ export async function showRun(
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {
-    const calls = `every further ${text}`;
-    lines.push("", `${colors.green("✔")} Approved for this run (${grantedBy}): ${calls}`);
+    lines.push("", `${colors.green("✔")} Approved for this run (${grantedBy}): ${text}`);
   }
   const decided = view.requests
     .filter(({ status }) => status !== "pending")
@@ -220,11 +220,11 @@ export async function showRun(
   return 0;
 }
 
-/** Describes a decision: `approved (page) write_file: Create /workspace/a.md`. */
+/** Describes a decision: `Approved creating a.md (page)`. */
 function decidedLine(approval: Approval, view: RunView): string {
-  const { status, decidedBy, tool, preview } = approval;
-  const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
-  return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}${askedAgainText(approval, view)}`;
+  const { status: decision, decidedBy: by = "", tool } = approval;
+  const decided = decidedText({ tool: displayName(tool), call: askedCall(approval), decision, by });
+  return `  ${capital(oneLine(decided, 300))}${askedAgainText(approval, view)}`;
 }
 
 /** Sends a message to a run at work; its agent reads it before its next model call. */

@@ -1,5 +1,6 @@
 /** Describes a request in words: the call by its act and its object, and its outcome. */
 import { displayName, headOf, oneLine, tailOf } from "../core/text.ts";
+import words from "./words.json" with { type: "json" };
 import { type Approval, BY_RULE, DEADLINE, sameAs } from "./run.ts";
 
 const MAX_COMMAND = 200;
@@ -32,35 +33,33 @@ export function objectText({ object, kind }: AskedCall): string {
   return path.length <= MAX_PATH ? path : `${headOf(path, MAX_PATH / 2)}…${tailOf(path, MAX_PATH / 2)}`;
 }
 
-/** Such as ``Run `node --test` `` or `Edit src/alarms.ts`. */
-export function askedCallText(call: AskedCall): string {
-  const object = objectText(call);
-  return `${call.act} ${call.kind === "command" ? `\`${object}\`` : object}`;
-}
+/** Such as ``run `node --test` `` or `edit src/alarms.ts`. */
+export const askedCallText = (call: AskedCall, act = call.act.toLowerCase()): string =>
+  `${act} ${call.kind === "command" ? `\`${objectText(call)}\`` : objectText(call)}`;
 
-export function decidedText(decision: string, by: string): string {
-  if (by === DEADLINE) return "denied, because nobody decided in time";
-  const decided = DECIDED[decision] ?? "decided";
-  if (decision === "withdrawn") return decided;
-  if (by.startsWith(BY_RULE)) return byRuleText(by);
-  return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
+/** Describes a decision. `person`: who made it, for a reader whom this tells more than its channel. */
+export function decidedText(
+  { tool, call, decision, by }: { tool: string; call?: AskedCall | undefined; decision: string; by: string },
+  person?: string,
+): string {
+  const request = call === undefined ? tool : askedCallText(call);
+  const what = call === undefined ? `calling ${tool}` : askedCallText(call, DOING[call.act]);
+  if (by === DEADLINE) return `denied ${what}, because nobody decided in time`;
+  if (decision === "withdrawn") return `cancelled request: ${request}`;
+  if (by.startsWith(BY_RULE)) return `${byRuleText(by)}: ${request}`;
+  const [decided = "decided on", how = ""] = DECIDED[decision] ?? [];
+  if (by.startsWith(sameAs(""))) return `${decided} ${what} as before`;
+  return person === undefined ? `${decided} ${what}${how} (${by})` : `${person} ${decided} ${what}${how}`;
 }
 
 /** `by`: the decider of a call that rules allowed. */
 export const byRuleText = (by: string): string => `allowed by your ${displayName(oneLine(by, MAX_COMMAND))}`;
 
-const DECIDED: Readonly<Record<string, string>> = {
-  approve: "approved",
-  approve_same: "approved for the whole run",
-  approve_always: "approved, with a rule for later calls",
-  edit: "approved with changes",
-  reject: "rejected",
-  withdrawn: "no longer needed",
-};
+const DOING: Readonly<Record<string, string>> = words.doing;
+const DECIDED: Readonly<Record<string, readonly string[]>> = words.decided;
 
 export function answeredText(outcome: string, answer: string | undefined, by: string): string {
   if (outcome === "expired") return "continued without an answer, because nobody answered in time";
-  if (outcome === "withdrawn") return "needs no answer any more";
-  if (outcome === "declined") return `got no answer (${by})`;
-  return `was answered: ${answer ?? ""} (${by})`;
+  if (outcome === "withdrawn") return "cancelled the question";
+  return outcome === "declined" ? `got no answer (${by})` : `got the answer: ${answer ?? ""} (${by})`;
 }

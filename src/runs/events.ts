@@ -2,9 +2,10 @@ import { z } from "zod";
 import type { AgentEvent, AgentPath, TokenUsage } from "../agent/agent.ts";
 import { defined } from "../core/unknown.ts";
 import { cutDiff } from "../core/diff.ts";
-import { cutMiddle, oneLine } from "../core/text.ts";
+import { cutMiddle, fill, oneLine } from "../core/text.ts";
 import type { Todo } from "../tools/tool.ts";
 import { answeredText, askedCallText, decidedText } from "./asked-words.ts";
+import words from "./words.json" with { type: "json" };
 import { ChangesReviewed, reviewedLine } from "./review-events.ts";
 import { GoalEnded, GoalJudged, endedLine, judgedLine } from "./goal.ts";
 import { agentName, endedEarly } from "./run.ts";
@@ -108,7 +109,7 @@ const EVENTS = {
   approval_requested: ofAgent(
     "decision",
     AskingCall.extend({ approvalId: Text, tool: Text, summary: Text, call: AskedCallData.optional() }),
-    ({ call, summary }) => `waits for approval: ${call === undefined ? summary : askedCallText(call)}`,
+    ({ call, summary }) => `requested approval: ${call === undefined ? summary : askedCallText(call)}`,
   ),
   /**
    * `decision` is that of the person, `approve_same` (all calls that count as the same are approved too) or
@@ -117,15 +118,14 @@ const EVENTS = {
   approval_decided: ofAgent(
     "decision",
     z.object({ approvalId: Text, tool: Text, decision: Text, by: Text, call: AskedCallData.optional() }),
-    ({ tool, call, decision, by }) =>
-      `${decidedText(decision, by)}: ${call === undefined ? tool : askedCallText(call)}`,
+    (data) => decidedText(data),
   ),
   /** A question that is not about approval: of the agent, of a tool, or of another MCP server. */
   question_asked: ofAgent(
     "decision",
     // `server`: the MCP server that asks.
     AskingCall.extend({ questionId: Text, kind: QuestionKind, server: Text.optional(), text: Text }),
-    ({ kind, server, text }) => oneLine(`${ASKS[kind]}${server ?? ""}: ${text}`, LINE),
+    ({ kind, server, text }) => oneLine(`${fill(words.asked[kind], server)}: ${text}`, LINE),
   ),
   /** `answer`: the shortened answer; absent if there was none. */
   question_answered: ofAgent(
@@ -143,12 +143,12 @@ const EVENTS = {
   answer_refused: ofAgent(
     "progress",
     z.object({ reason: Text }),
-    ({ reason }) => `an answer of the client was refused: ${reason.replaceAll("_", " ")}`,
+    ({ reason }) => `an answer of the client was rejected: ${reason.replaceAll("_", " ")}`,
   ),
   /** A client is asked to answer a model call. */
   model_requested: ofAgent("change", Empty),
   /** No client has answered a model call for a while. */
-  model_awaited: ofAgent("decision", Empty, () => "waits for a client that lends its model"),
+  model_awaited: ofAgent("decision", Empty, () => "waiting for a client that lends its model"),
   /** `path` is the file that has the messages of which a summary was made. */
   compacted: ofAgent(
     "change",
@@ -171,15 +171,8 @@ const EVENTS = {
   changes_reviewed: ofRun("change", ChangesReviewed, reviewedLine),
   warning: ofAgent("change", z.object({ message: Text }), ({ message }) => message),
   message_received: ofAgent("change", z.object({ messageId: Text, text: Text }), ({ text }) =>
-    oneLine(`was told: ${text}`, LINE),
+    oneLine(`message: ${text}`, LINE),
   ),
-};
-
-const ASKS = {
-  ask: "waits for an answer",
-  interrupt: "waits for an answer to a tool",
-  elicitation: "waits for an answer to the MCP server ",
-  review: "waits for a review",
 };
 
 export type RunEventKind = keyof typeof EVENTS;

@@ -5,6 +5,7 @@ import { GENERAL_PURPOSE, type Todo } from "../tools/tool.ts";
 import type { Answer, CallRequest, Decision, Question, RequestContent } from "../tools/request.ts";
 import type { RunChoices } from "./choices.ts";
 import type { GoalView } from "./goal.ts";
+import words from "./words.json" with { type: "json" };
 
 export type { AgentPath, SamplingReply, TokenUsage } from "../agent/agent.ts";
 
@@ -132,24 +133,9 @@ export const MAX_TASK = 100_000;
 /** The text that stands for a run wherever it is named. */
 export const nameOf = ({ name, task }: Pick<Run, "name" | "task">): string => name ?? task;
 
-export const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
-  working: "at work",
-  input_required: "needs you",
-  completed: "completed",
-  failed: "failed",
-  cancelled: "cancelled",
-};
+export const STATUS_WORDS: Readonly<Record<RunStatus, string>> = words.statuses;
 
-const LIMITS: Readonly<Record<string, string>> = {
-  max_iterations: "model calls",
-  max_tool_calls: "tool calls",
-  max_tokens: "tokens",
-  max_cost: "cost",
-  max_wall_time: "working time",
-  max_steps: "steps",
-  repeated_calls: "repeated calls",
-  max_output_tokens: "length of one answer",
-};
+const LIMITS: Readonly<Record<string, string>> = words.limits;
 
 const NOT_MET = "goal_not_met";
 

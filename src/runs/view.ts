@@ -224,7 +224,7 @@ export class RunFold {
       name: event.data.name,
       description: event.data.description,
       status: isQueued ? "queued" : "working",
-      step: isQueued ? "waits for its turn" : "started",
+      step: isQueued ? "queued" : "started",
       ...(event.kind === "subagent_started" && event.data.background ? { background: true as const } : {}),
       work,
     });
@@ -269,6 +269,4 @@ const agentKey = (agent: AgentPath): string =>
 
 /** Describes the wait of a run that is not worked on and waits for no answer. */
 export const placeText = ({ number, waiting, atWork }: Place): string =>
-  atWork === 0
-    ? "waits for a server of its workspace"
-    : `waits for its turn: number ${number} of ${waiting} in line`;
+  atWork === 0 ? "waiting for a server of its workspace" : `queued: number ${number} of ${waiting}`;

@@ -4,6 +4,7 @@ import { displayName, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { failing } from "./call-preview.ts";
 import { taskPreview } from "./task.ts";
+import texts from "./texts.json" with { type: "json" };
 import type { BackgroundTask, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import { defineTool, isOpenTask, toolError } from "./tool.ts";
 
@@ -105,13 +106,7 @@ const withTasks = (
       : work(background),
   );
 
-const WORDS: Readonly<Record<BackgroundTask["status"], string>> = {
-  working: "is at work",
-  input_required: "waits for the user's answer",
-  completed: "has completed",
-  failed: "has failed",
-  cancelled: "was cancelled",
-};
+const WORDS: Readonly<Record<BackgroundTask["status"], string>> = texts.taskStates;
 
 /** `Background task run_x (researcher) is at work: reads notes.md.` */
 function describeTask(task: BackgroundTask): string {

@@ -22,7 +22,7 @@ export type DecisionType = "approve" | "edit" | "reject";
 export interface SameCalls {
   /** Equal for all of them, and for no others. */
   key: string;
-  /** Names these calls for a person: `edit_file of /a.md, …`. */
+  /** Names these calls for a person: `any later edit_file of /a.md`. */
   text: string;
 }
 

@@ -49,11 +49,11 @@ export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOpti
       }),
     preview: async ({ url }) => {
       const read = readUrl(url, isNamed);
-      if (!read.ok) return argumentsPreview("Read a page of the web", { url });
+      if (!read.ok) return argumentsPreview("Read a web page", { url });
       const site = approvedSite(read.url);
       return {
-        ...argumentsPreview(`Read a page of ${site}`, { url: read.url.href }),
-        same: { key: ["host", site], text: `web_fetch of any page of ${site}` },
+        ...argumentsPreview(`Read ${site}`, { url: read.url.href }),
+        same: { key: ["host", site], text: `reading any page of ${site}` },
       };
     },
   });

@@ -57,12 +57,12 @@ test("few runs of one do not wait for many of another, also after a restart", { 
   const bobs: string[] = [];
   for (let n = 0; n < 3; n += 1) bobs.push(await start(first.bob, `bob ${n}`));
   const place = (client: TestClient, ids: readonly string[], n: number) => placeOf(client, ids[n] ?? "");
-  expect(await place(first.bob, bobs, 0)).toContain(`number 1 of ${RUNS + 2} in line`);
-  expect(await place(first.alice, alices, 1)).toContain(`number 2 of ${RUNS + 2} in line`);
-  expect(await place(first.bob, bobs, 2)).toContain(`number 5 of ${RUNS + 2} in line`);
-  expect(await place(first.alice, alices, RUNS - 1)).toContain(`number ${RUNS + 2} of ${RUNS + 2} in line`);
+  expect(await place(first.bob, bobs, 0)).toContain(`number 1 of ${RUNS + 2}`);
+  expect(await place(first.alice, alices, 1)).toContain(`number 2 of ${RUNS + 2}`);
+  expect(await place(first.bob, bobs, 2)).toContain(`number 5 of ${RUNS + 2}`);
+  expect(await place(first.alice, alices, RUNS - 1)).toContain(`number ${RUNS + 2} of ${RUNS + 2}`);
   for (const n of CANCELLED) await first.alice.call("cancel_deep_agent", { run_id: alices[n] ?? "" });
-  expect(await place(first.alice, alices, RUNS - 1)).toContain(`number ${RUNS - 1} of ${RUNS - 1} in line`);
+  expect(await place(first.alice, alices, RUNS - 1)).toContain(`number ${RUNS - 1} of ${RUNS - 1}`);
 
   first.child.process.kill("SIGKILL");
   await first.child.exited;
@@ -72,7 +72,7 @@ test("few runs of one do not wait for many of another, also after a restart", { 
   // Answered while the line is full: it goes on before those that have not begun.
   const [{ id = "" } = {}] = approvals as { id?: string }[];
   await second.alice.call("answer_deep_agent", { run_id: asks, approval_id: id, decision: "approve" });
-  expect(await place(second.alice, [asks], 0)).toContain(`in line`);
+  expect(await place(second.alice, [asks], 0)).toContain(`queued: number`);
   gate.resolve();
   await untilStatus(second.alice, alices[RUNS - 1] ?? "", "completed");
   await Promise.all(bobs.map((runId) => untilStatus(second.bob, runId, "completed")));

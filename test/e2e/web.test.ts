@@ -30,7 +30,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     expect(forms).toHaveLength(1);
     expect(forms[0]?.message).toContain(`Read a page of 127.0.0.1:${port}`);
     expect(forms[0]?.message).toContain(`http://127.0.0.1:${port}/a`);
-    expect(JSON.stringify(forms[0])).toContain(`web_fetch of any page of 127.0.0.1:${port}`);
+    expect(JSON.stringify(forms[0])).toContain(`reading any page of 127.0.0.1:${port}`);
   });
 });
 

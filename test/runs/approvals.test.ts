@@ -36,7 +36,7 @@ test("a gated call waits as an approval without holding a slot, and runs once it
     { tool: "note", args: { text: "a" }, status: "pending", index: 0, agent: [] },
   ]);
   expect(approvals[0]?.id).toBe(`${approvals[0]?.interruptId}:0`);
-  expect(activity).toMatch(/^waits for approval: /);
+  expect(activity).toMatch(/^requested approval: /);
   expect(notes).toEqual([]);
   await approve(service, first.id, "a");
   const { run } = await reach(service, first.id, "completed");

@@ -116,7 +116,7 @@ test("it is listed while the run lasts, survives a restart, and ends with the ru
   const { grants, requests } = await reach(first.service, run.id, "input_required");
   const approvals = requests.filter(isApproval);
   expect(grants).toMatchObject([{ tool: "note", approvalId: approvals[0]?.id, grantedBy: "person" }]);
-  expect(grants[0]?.text).toBe("note with exactly the arguments shown here");
+  expect(grants[0]?.text).toBe("note with exactly these arguments");
   first.kill();
   const next = openServer(file, agent);
   await answerAll(next.service, run.id, { type: "approve" });

@@ -35,7 +35,7 @@ describe("a run whose model is limited for minutes", () => {
   test("says so in its journal and as what it does now", async () => {
     const { server, run, events } = await pausedInSubagent(databaseFile());
     const told = events.find(isRetry);
-    const message = "model rate limited (HTTP 429), retrying in 300 s (attempt 1)";
+    const message = "Model rate limited (HTTP 429). Attempt 2 in 300 s.";
     expect(told?.data).toEqual({
       model: "scripted",
       reason: "model_rate_limited",

@@ -106,13 +106,13 @@ test.each<[RunEventKind, Record<string, unknown>, status: string, step: string, 
     "approval_requested",
     { tool: "write_file", summary: "Write /a" },
     "working",
-    "waits for approval: Write /a",
+    "requested approval: Write /a",
   ],
   [
     "approval_decided",
     { tool: "write_file", decision: "reject", by: "page" },
     "working",
-    "rejected (page): write_file",
+    "rejected calling write_file (page)",
   ],
   [
     "approval_decided",
@@ -157,7 +157,7 @@ const QUEUED = journal([
 ]);
 
 test.each([
-  [[], "queued", "waits for its turn"],
+  [[], "queued", "queued"],
   [DELEGATED.slice(1, 2), "working", "started"],
   [
     journal(["tool_finished", [], { callId: "c1", tool: "task", status: "error", summary: "rejected" }]),
@@ -167,9 +167,9 @@ test.each([
   [
     journal(["tool_finished", SUB, { callId: "c1", tool: "ls", status: "success", summary: "3 files" }]),
     "queued",
-    "waits for its turn",
+    "queued",
   ],
-  [journal(["run_cancelled", [], { reason: "enough" }]), "cancelled", "waits for its turn"],
+  [journal(["run_cancelled", [], { reason: "enough" }]), "cancelled", "queued"],
 ])("a subagent in the queue that %o is %s", (events, status, step) => {
   expect(fold([...QUEUED, ...events]).subagents()).toMatchObject([{ agent: SUB, status, step }]);
 });

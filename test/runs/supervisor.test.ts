@@ -182,7 +182,7 @@ test("a limit holds, and one principal's long queue does not hold up another's r
   };
   const inLine = (number: number, waiting: number) => [
     { number, waiting, atWork: 2 },
-    `waits for its turn: number ${number} of ${waiting} in line`,
+    `queued: number ${number} of ${waiting}`,
   ];
   expect(await Promise.all(["a1", "a2", "b1", "a3", "a4"].map(place))).toEqual([
     undefined,

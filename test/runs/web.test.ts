@@ -35,7 +35,7 @@ test("a host that was approved for the run is not asked about again, also after 
   };
   expect(await decide(before, "approve_same")).toBe(`http://127.0.0.1:${first}/1`);
   const { grants } = await reach(before.service, run.id, "input_required");
-  expect(grants.map((grant) => grant.text)).toEqual([`web_fetch of any page of 127.0.0.1:${first}`]);
+  expect(grants.map((grant) => grant.text)).toEqual([`reading any page of 127.0.0.1:${first}`]);
   before.kill();
   const after = openServer(file, agent);
   expect(await decide(after, "reject")).toBe(`http://127.0.0.1:${second}/4`);

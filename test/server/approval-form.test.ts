@@ -37,12 +37,12 @@ test("a form says who wants to do what, and has no default decision", () => {
 });
 
 test("approving the same for the run is offered where approving is, and says what that covers", () => {
-  const same = { key: "k", text: "execute with exactly the command shown here" };
+  const same = { key: "k", text: "this exact command" };
   const { message, requestedSchema } = approvalForm(anApproval({ same }), PLACE);
   expect(requestedSchema.properties["decision"]).toMatchObject({
     enum: ["approve", "approve_same", "edit", "reject"],
   });
-  expect(message).toContain("approve_same: also every further execute with exactly the command shown here");
+  expect(message).toContain("approve_same: also approves this exact command for the rest of the run.");
   expect(readForm(anApproval({ same }), { decision: "approve_same" })).toEqual({
     ok: true,
     answer: { type: "approve_same" },

@@ -27,7 +27,7 @@ export function afterRound(
   if (met.length === criteria.length) return { ...state, status: "met" };
   if (unsettled.length > 0)
     return stopped(
-      `${unsettled.length} of ${criteria.length} ${criteria.length === 1 ? "criterion" : "criteria"} cannot be settled without a person`,
+      `the judge couldn't verify ${unsettled.length} of ${criteria.length} ${criteria.length === 1 ? "criterion" : "criteria"}`,
     );
   if (round >= rounds) return { ...state, status: "not_met", reason: roundsUsed(rounds) };
   if (stalled >= STALLED_ROUNDS) return stopped(`the last ${STALLED_ROUNDS} rounds made no progress`);

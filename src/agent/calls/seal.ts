@@ -31,16 +31,18 @@ export function sameCalls(tool: AgentTool, args: Record<string, unknown>, previe
   if (preview.same) return { key: keyOf([tool.name, ...preview.same.key]), text: preview.same.text };
   const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
+    const act =
+      tool.name === "write_file" ? "write to" : tool.name === "edit_file" ? "edit of" : `${name} of`;
     // If links lead somewhere else, the same path may later name another file.
     return {
       key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
-      text: `${name} of ${preview.destination ?? displayName(path)}, whatever it changes there`,
+      text: `any later ${act} ${preview.destination ?? displayName(path)}`,
     };
   }
-  const subject = tool.kind === "execute" && preview.kind === "command" ? "command" : "arguments";
+  const isCommand = tool.kind === "execute" && preview.kind === "command";
   return {
     key: keyOf([tool.name, "arguments", args, preview.summary, preview.place ?? null]),
-    text: `${name} with exactly the ${subject} shown here`,
+    text: isCommand ? "this exact command" : `${name} with exactly these arguments`,
   };
 }
 

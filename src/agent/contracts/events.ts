@@ -92,7 +92,7 @@ export type StepEvent = { agent: AgentPath } & (
       kind: "model_retry";
       model: string;
       reason: ModelFailureReason;
-      /** For example `model overloaded, retrying in 20 s (attempt 3)`. */
+      /** For example `Model overloaded. Attempt 4 in 20 s.`. */
       message: string;
       /** Failures of this call in a row, from 1. */
       attempt: number;

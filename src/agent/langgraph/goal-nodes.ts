@@ -101,7 +101,7 @@ async function judgeRound(
   config: RunnableConfig,
 ): Promise<{ verdicts: CriterionVerdict[]; update: Record<string, unknown> }> {
   const step = taskStep(config);
-  const description = `Judges the goal (round ${round} of ${goal.rounds})`;
+  const description = `Round ${round} of ${goal.rounds}`;
   const segment = tellChild("subagent_started", `${JUDGE}-${round}`, JUDGE, description, step);
   const nested = subagentConfig(config, segment, threadFiles(config).atStart());
   const { messages } = currentRun(state.messages);

@@ -67,14 +67,14 @@ export function serverTool({ name, kind, summary, problem, run, ...told }: Serve
 
 export function mcpAgentTool(options: McpToolOptions): AgentTool {
   const { name, title, description = name, inputSchema: schema } = options.tool;
-  const called = title === undefined || title === name ? "" : `, which it calls "${oneLine(title, 80)}"`;
+  const called = title === undefined || title === name ? "" : ` (“${oneLine(title, 80)}”)`;
   return serverTool({
     name: options.name,
     kind: isReadOnly(options.tool) ? "read" : "execute",
     description,
     schema,
     // The server's own name comes first: a tool's name and title are texts of that server.
-    summary: `MCP server ${oneLine(options.connection.name, 80)}: tool ${oneLine(name, 80)}${called}`,
+    summary: `MCP server ${oneLine(options.connection.name, 80)}, tool ${oneLine(name, 80)}${called}`,
     problem: options.problem,
     run: (args, scope) => callServerTool(options, args, scope),
   });

@@ -1,7 +1,7 @@
 /** Texts about a goal: for the agent, for its judge, and for the person who decides. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { VERDICT_WORDS } from "../../core/criteria.ts";
-import { cutMiddle, tailOf } from "../../core/text.ts";
+import { capital, cutMiddle, tailOf } from "../../core/text.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { Question } from "../../tools/request.ts";
 import type { CriterionVerdict, GoalRules, GoalState } from "../contracts/goal.ts";
@@ -99,11 +99,11 @@ export function goalQuestion(
 ): Question {
   const options = canGoOn ? ["accept", "go_on", "stop"] : ["accept", "stop"];
   const labels = canGoOn ? ["Accept the result", "Continue", "Stop"] : ["Accept the result", "Stop"];
-  const description = "Used when it continues.";
+  const description = "Used only if you choose Continue.";
   const hint = { name: "hint", title: "Hint for the agent", description, type: "text" } as const;
   return {
     kind: "ask",
-    text: `The goal needs your decision after round ${round} of ${rounds}: ${reason}.\n${openLines(verdicts)}`,
+    text: `${capital(reason)} (round ${round} of ${rounds}). How should the run proceed?\n${openLines(verdicts)}`,
     fields: [
       { name: "decision", title: "Decision", type: "choice", options, labels, required: true },
       ...(canGoOn ? [hint] : []),

@@ -4,7 +4,7 @@ import { AIMessage } from "@langchain/core/messages";
 import { monotonicClock, pause } from "../../core/clock.ts";
 import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { oneLine } from "../../core/text.ts";
+import { capital, oneLine } from "../../core/text.ts";
 import type { ModelRequest, Step } from "../contracts/middleware.ts";
 import { type FailureFacts, failureFacts, describeFailure } from "./failure.ts";
 import { findExchange } from "./exchange.ts";
@@ -53,7 +53,7 @@ export async function callModel(
           ? [0, 0][attempt - 1]
           : pauseAfter(facts, { attempt, leftMs: givenUpAt - now, chance: Math.random() });
       if (pauseMs === undefined) throw error;
-      const message = `${describeFailure(facts)}, retrying in ${Math.ceil(pauseMs / 1000)} s (attempt ${attempt})`;
+      const message = `${capital(describeFailure(facts))}. Attempt ${attempt + 1} in ${Math.ceil(pauseMs / 1000)} s.`;
       const told = { model: modelName(model), reason: facts.reason, attempt, pauseMs };
       log.warn("model_call_retried", { ...told, status: facts.status });
       step.tell({ kind: "model_retry", ...told, message });

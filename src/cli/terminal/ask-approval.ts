@@ -1,6 +1,7 @@
 /** Asks a person in the terminal to decide on a call. */
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
+import { askedCall } from "../../runs/asked-words.ts";
 import type { Approval } from "../../runs/run.ts";
 import { deadlineText, heldBackText, whoAsks } from "../../server/views/request-words.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
@@ -9,30 +10,27 @@ import type { PersonDecision } from "../../tools/request.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, type RequestLines, diffBody, textBody, wrapped } from "./body.ts";
 import { unbroken, wrapText } from "./text.ts";
+import words from "./words.json" with { type: "json" };
 
 type DecisionName = PersonDecision["type"];
 
-const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
-  approve: { key: "a", label: "approve" },
-  approve_same: { key: "s", label: "approve the same" },
-  approve_always: { key: "l", label: "always allow" },
-  edit: { key: "e", label: "edit" },
-  reject: { key: "r", label: "reject" },
-};
+const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = words.decisions;
 
 /** The agent, the whole call, and further facts such as the deadline. */
 export function approvalLines(approval: Approval, style: BodyStyle): RequestLines {
   const { agent, tool, preview, same } = approval;
   const { summary, destination, detail } = shownCall(approval, Infinity);
+  const isSaid = askedCall(approval).kind === "file";
   const title = [
-    `${whoAsks(agent)} wants to run ${oneLine(displayName(tool), 64)}:`,
-    summary,
+    ...(isSaid
+      ? [`${whoAsks(agent)} wants to ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`]
+      : [`${whoAsks(agent)} wants to run ${oneLine(displayName(tool), 64)}:`, summary]),
     ...destination,
   ];
   const rest = restOf(approval);
   const notes = [
     ...(offeredDecisions(approval).includes("approve_same")
-      ? [`approve the same: also every further ${displayName(same?.text ?? "call like this")}, in this run`]
+      ? [`approve for this run: also approves ${displayName(same?.text ?? "calls like this")}`]
       : []),
     ...heldBackText(approval),
     ...deadlineText(approval),
@@ -56,7 +54,7 @@ export function offerLines(approval: Approval, style: BodyStyle): string[] {
       ...textBody([displayName(offer.sentence), ...examples].join("\n"), style),
     ];
   });
-  return lines.length === 0 ? [] : ["", ...wrapped("Always allow, by one of these rules:", style), ...lines];
+  return lines.length === 0 ? [] : ["", ...wrapped("Always allow with one of these rules:", style), ...lines];
 }
 
 /**
@@ -99,7 +97,7 @@ export async function askDecision(
     }
     if (choice?.startsWith("approve") && rest.length > 0 && !isUnseenTold) {
       isUnseenTold = true;
-      const warning = `${rest.length} lines were not shown. The same key again approves them unseen.`;
+      const warning = `${rest.length} lines not shown. Press ${key} again to approve without viewing them.`;
       asker.print(colors.yellow(wrapText(warning, style.width - 1).join("\n")));
       continue;
     }
@@ -120,13 +118,13 @@ async function completeDecision(
 ): Promise<PersonDecision | undefined> {
   const { tool, args } = approval;
   if (type === "reject") {
-    const message = (await asker.line("Why, or what instead (optional) › ")).trim();
+    const message = (await asker.line("Reason (optional) › ")).trim();
     return { type, ...(message === "" ? {} : { message }) };
   }
   if (type === "approve_always") {
     const style = { colors: asker.colors, width: asker.size().columns };
     asker.print(offerLines(approval, style).join("\n"));
-    const number = await asker.key("The number of the rule, or another key to go back › ", true, signal);
+    const number = await asker.key("Number of the rule (any other key goes back) › ", true, signal);
     const offer = offeredRules(approval)[Number(number) - 1];
     return offer && { type, rules: offer.rules };
   }

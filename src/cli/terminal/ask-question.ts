@@ -41,7 +41,7 @@ export async function openQuestion(
   const head = ["", colors.yellow(`? Question ${place}`), ...title, "", ...body, ""];
   const whole = asked.kind === "review" ? await runs.changes.proposed(asked.runId) : undefined;
   const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
-  const wayOut = wrapped("Type /decline to leave it unanswered.", style).map(colors.dim);
+  const wayOut = wrapped("Type /decline to skip this question.", style).map(colors.dim);
   asker.print([...head, ...change, ...notes, ...wayOut].join("\n"));
   return async () => {
     // An answer to a review is for the change that was printed.
@@ -82,8 +82,8 @@ function whoAsksWhat(question: Question, agent: string): string {
   if (question.kind === "review") return "Review of the proposed change:";
   const name = displayName(oneLine(question.server, MAX.name));
   return question.mode === "form"
-    ? `Asked by the MCP server ${name}:`
-    : `The MCP server ${name} asks you to open an address:`;
+    ? `MCP server ${name} asks:`
+    : `MCP server ${name} asks you to open an address:`;
 }
 
 /** Lines that belong to the words: the address with its host first, or all that a tool sent. */
@@ -160,8 +160,8 @@ async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal
 async function openedOrNot(question: Question, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
   const { bold, cyan } = asker.colors;
   const choice = (key: string, label: string): string => unbroken(`${bold(cyan(key))} ${label}`);
-  const opened = addressLines(question).length === 0 ? [] : [choice("o", "I have opened it")];
-  const choices = [...opened, choice("d", "decline to answer")];
+  const opened = addressLines(question).length === 0 ? [] : [choice("o", "done, I opened it")];
+  const choices = [...opened, choice("d", "skip this question")];
   for (let isFirst = true; ; isFirst = false) {
     const key = (await asker.key(`${choices.join("  ")} › `, isFirst, elsewhere)).toLowerCase();
     if (key === "d") return { type: "decline" };
@@ -219,8 +219,8 @@ function promptFor(field: Field): string {
   if (field.type === "yes_no") return "y or n";
   if (field.type !== "choice")
     return field.type === "text" && field.format === undefined ? "Answer" : capital(wanted(field));
-  const numbers = field.many ? "Numbers (1,3)" : "Number";
-  return field.other ? `${numbers} or your own words` : numbers;
+  const numbers = field.many ? "Numbers (such as 1,3)" : "Number";
+  return field.other ? `${numbers}, or your own answer` : numbers;
 }
 
 /** The options by their numbers; other words stand for themselves. */

@@ -167,8 +167,8 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
     Math.max(Math.floor(room / 2), Math.min(room, 10)),
   );
   const titled = padded(title, Math.min(column, Math.floor(room / 2)));
-  const waits = state === "waits" ? "waits for its agents" : clean(agent.step);
-  const does = state === "queued" ? `waits, number ${place} in line` : waits;
+  const waits = state === "waits" ? "waiting for its agents" : clean(agent.step);
+  const does = state === "queued" ? `queued (#${place})` : waits;
   const step = fit(does, room - displayWidth(titled));
   const gap = " ".repeat(room - displayWidth(titled) - displayWidth(step));
   const mark = state === "working" ? spinner(style) : stateMark(state, colors);

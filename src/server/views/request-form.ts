@@ -270,8 +270,8 @@ function callMessage(approval: Approval, place: FormPlace): string {
   const decisions = callFields(approval, offeredDecisions(approval, call)).flatMap((field) =>
     field.type === "choice" ? field.options : [],
   );
-  const same = asText(approval.same?.text ?? "call like this", MAX.same);
-  const sameText = `approve_same: also every further ${same}, in this run, without asking again.`;
+  const same = asText(approval.same?.text ?? "calls like this", MAX.same);
+  const sameText = `approve_same: also approves ${same} for the rest of the run.`;
   const isTooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
     ...problemText(place),

@@ -77,9 +77,9 @@ function eventProse(event: RunEvent): string[] {
     case "file_changed":
       return [`changed ${code(data.path)}.`, ...(data.diff ? [fenced(data.diff, "diff")] : [])];
     case "message_received":
-      return ["was told:", quote(data.text)];
+      return ["got a message:", quote(data.text)];
     case "approval_requested":
-      return [`waits for approval of ${code(data.tool)}: ${asked(data.call) ?? code(data.summary)}`];
+      return [`requested approval of ${code(data.tool)}: ${asked(data.call) ?? code(data.summary)}`];
     case "approval_decided":
       return [`${asked(data.call) ?? code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
     case "question_asked":

@@ -42,7 +42,7 @@ test("a person is asked about a page, and sees its host and its whole address", 
       summary: `Read a page of 127.0.0.1:${port}`,
       detail: JSON.stringify({ url: `https://127.0.0.1:${port}/a` }, null, 2),
     },
-    same: { text: `web_fetch of any page of 127.0.0.1:${port}` },
+    same: { text: `reading any page of 127.0.0.1:${port}` },
   });
 });
 

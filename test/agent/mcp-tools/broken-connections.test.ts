@@ -149,7 +149,7 @@ describe("a server that cannot be used is named with its reason", () => {
   });
 
   it.each([
-    ["http://127.0.0.1:1/mcp", "nothing answers at its address"],
+    ["http://127.0.0.1:1/mcp", "no response"],
     ["http://no-such-host.invalid/mcp", "its address was not found"],
     ["nowhere", "its url is not a valid address"],
   ])("%s", async (url, text) => {
@@ -160,7 +160,7 @@ describe("a server that cannot be used is named with its reason", () => {
 
   it("a proxy that Node does not use", async () => {
     expect(await reason(at("http://127.0.0.1:1/mcp"), { HTTPS_PROXY: "http://proxy:3128" })).toBe(
-      "nothing answers at its address. HTTPS_PROXY is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on",
+      "no response. HTTPS_PROXY is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on",
     );
   });
 

@@ -186,9 +186,9 @@ it("a server that cannot be used is told to the journal and the model, and the o
   const events = await collect(agent, TASK);
   const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));
   expect(warnings).toEqual([
-    "The MCP server 'absent' is not available: its command was not found. The run continues without its tools.",
-    "The MCP server 'keyless' is not available: it needs the environment variable NO_SUCH_KEY, which is not set. The run continues without its tools.",
-    "The MCP server 'silent' is not available: it is still starting; later runs may find it ready. The run continues without its tools.",
+    "MCP server absent is unavailable (its command was not found). Continuing without its tools.",
+    "MCP server keyless is unavailable (it needs the environment variable NO_SUCH_KEY, which is not set). Continuing without its tools.",
+    "MCP server silent is unavailable (it is still starting; later runs may find it ready). Continuing without its tools.",
   ]);
   expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
   expect(model.requests[0]?.tools).toContain("toy__store");
@@ -257,9 +257,7 @@ describe("a server at a URL", () => {
 
   it("is named when nothing answers there", async () => {
     const { mcp } = open({ far: remote(`http://127.0.0.1:${await freePort()}/mcp`) });
-    expect((await mcp.forAgent()).problems).toEqual([
-      { server: "far", reason: "nothing answers at its address" },
-    ]);
+    expect((await mcp.forAgent()).problems).toEqual([{ server: "far", reason: "no response" }]);
   });
 
   it("does not see its headers carried to another address", async () => {

@@ -75,9 +75,7 @@ it("serves an agent that uses another server's tools, asks before it writes ther
 
   const runId = String(outcome.structured["run_id"]);
   const events = await client.readResource(`deepagent://runs/${runId}/events`);
-  expect(JSON.stringify(events)).toContain(
-    "The MCP server 'broken' is not available: its command was not found.",
-  );
+  expect(JSON.stringify(events)).toContain("MCP server broken is unavailable (its command was not found).");
 
   expect(processesWith(`TOY_MARK=${id}`)).toHaveLength(1);
   await client.close();

@@ -65,7 +65,7 @@ describe.each(PROVIDERS)("over $protocol", (protocol) => {
       [1, 2, 3].map((attempt) => ({ reason, attempt })),
     );
     for (const retry of retries) expect(retry.message).toMatch(message);
-    expect(retries[2]?.message).toMatch(/, retrying in \d+ s \(attempt 3\)$/);
+    expect(retries[2]?.message).toMatch(/\. Attempt 4 in \d+ s\.$/);
     expect(server.requests).toHaveLength(4);
   });
 
@@ -122,7 +122,7 @@ describe("pauses", () => {
     });
     expect(outcome).toContainEqual({ kind: "finished", answer: "now" });
     expect(retries).toMatchObject([{ pauseMs: 120_000 }, { pauseMs: 120_000 }]);
-    expect(retries[0]?.message).toBe("model rate limited (HTTP 429), retrying in 120 s (attempt 1)");
+    expect(retries[0]?.message).toBe("Model rate limited (HTTP 429). Attempt 2 in 120 s.");
   });
 
   test("are not begun when the provider asks for more than the patience", async () => {

@@ -132,7 +132,7 @@ test("an answer is stored, and the run goes on with it", async () => {
     / approved: Create \/workspace\//,
   );
   const shown = (await home.bin("runs", "show", runId)).stdout;
-  expect(shown).toMatch(/Approved for this run \(terminal\): every further write_file of \/workspace\//);
+  expect(shown).toMatch(/Approved for this run \(terminal\): any later write to \/workspace\//);
   expect((await home.bin("runs", "list")).stdout).toContain("  waiting  ");
   expect(await listed(home)).toMatchObject([{ run_id: runId, status: "waiting" }]);
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);

@@ -151,7 +151,7 @@ test("a question of a subagent names it by its task and comes first in its tree,
     cwd: terminal.home.workspace,
     env: { ...cleanEnv(), ...terminal.home.env },
   });
-  const watched = await watching.until(/waits for approval/);
+  const watched = await watching.until(/requested approval/);
   expect(watched).toMatch(/└─ \? Write a note /);
   expect(watched).not.toContain("general-purpose");
   await expect.poll(() => watching.bells()).toBe(1);

@@ -127,7 +127,7 @@ describe("renderTree", () => {
     expect(marksOf(lines)).toBe("?✖✖✖⠋⠋⠋⠋⠋⠋⠋◌");
     expect(lines[11]).toMatch(/◌ queued 0 👩‍👩‍👧 +waits, number/);
     expect(lines[12]).toMatch(/^ {2}… 9 more failed · 1 more at work · /);
-    if (width === 100) expect(lines[12]).toMatch(/ · 19 more in line · 87 finished$/);
+    if (width === 100) expect(lines[12]).toMatch(/ · 19 more queued · 87 finished$/);
     for (const line of lines) expect(displayWidth(line)).toBeLessThan(width);
     // The steps stand below each other, whatever is in the titles.
     const columns = lines.slice(4, 11).map((line) => displayWidth(line.slice(0, line.indexOf("read_file"))));
@@ -272,7 +272,7 @@ it("an agent whose own subagent waits for a person does not work", () => {
   });
   const agents = [
     agent("Parent", ["a"], { waiting: true }),
-    agent("Asks", ["a", "b"], { waiting: true, pending_questions: 1, step: "waits for an answer: Which?" }),
+    agent("Asks", ["a", "b"], { waiting: true, pending_questions: 1, step: "asked: Which?" }),
     agent("Works", ["c"], { step: "grep" }),
   ];
   const lines = renderTree(
@@ -280,8 +280,8 @@ it("an agent whose own subagent waits for a person does not work", () => {
     { ...style, width: 80 },
   );
   expect(lines.slice(0, 5)).toEqual([
-    expect.stringContaining("├─ ◌ Parent  waits for its agents"),
-    expect.stringContaining("│  └─ ? Asks    waits for an answer: Which?"),
+    expect.stringContaining("├─ ◌ Parent  waiting for its agents"),
+    expect.stringContaining("│  └─ ? Asks    asked: Which?"),
     expect.stringContaining("└─ ⠋ Works   grep"),
     "",
     "  ⠋ 1 of 3 agents at work, 2 waiting",

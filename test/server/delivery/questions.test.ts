@@ -287,10 +287,10 @@ test("progress and resources say who asks what", async () => {
   const lines: string[] = [];
   const onProgress = (line: string) => void lines.push(line);
   const { structured } = await client.call("run_deep_agent", { task: "ask" }, { onProgress });
-  expect(lines.join("\n")).toContain("waits for an answer to the MCP server shop: Your size?");
+  expect(lines.join("\n")).toContain("MCP server shop asks: Your size?");
   const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}`);
   expect(JSON.parse(String(contents[0]?.["text"]))).toMatchObject({
-    activity: "waits for an answer to the MCP server shop: Your size?",
+    activity: "MCP server shop asks: Your size?",
     questions: [
       {
         kind: "elicitation",

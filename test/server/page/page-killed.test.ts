@@ -93,7 +93,7 @@ describe("when the server is killed, in Chromium", { tags: "chromium" }, () => {
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(reports()).toHaveLength(1);
     await page.goto(new URL(`${run}/work?events=all`, page.url()).href);
-    await page.locator(".feed").getByText("approved (page)").waitFor();
-    expect(await page.locator(".feed").getByText("approved (page)").count()).toBe(1);
+    await page.locator(".feed").getByText("You approved").waitFor();
+    expect(await page.locator(".feed").getByText("You approved").count()).toBe(1);
   });
 });

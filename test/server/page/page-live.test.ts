@@ -94,8 +94,8 @@ test("tell how a run moves up in line, on its own screen and on that of all", as
     return [...new Set(seen.map(shown))];
   };
   const watched = Promise.all([
-    placesOn(`/runs/${third.id}/work`, /<dt>In line<\/dt>\s*<dd>(\d+) of (\d+)/, "1 of 1"),
-    placesOn("/", /the third[^]*?number (\d+) of (\d+) in line/, "1 of 1"),
+    placesOn(`/runs/${third.id}/work`, /<dt>Queued<\/dt>\s*<dd>(\d+) of (\d+)/, "1 of 1"),
+    placesOn("/", /the third[^]*?number (\d+) of (\d+)/, "1 of 1"),
   ]);
   await expect.poll(() => following.size).toBe(2);
   await mine(service).control.cancel(second.id, "test");

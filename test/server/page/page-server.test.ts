@@ -211,7 +211,7 @@ describe("decisions", () => {
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const { body } = await visitor.get(visitor.path);
     expect(body).toContain("Approve for this run");
-    expect(body).toContain("every further note with exactly the arguments shown here");
+    expect(body).toContain("Also approves note with exactly these arguments for the rest of the run.");
     const asked = (await mine(service).read.view(runId))?.requests
       .filter(isApproval)
       .find(({ args }) => args["text"] === "a");
@@ -278,7 +278,7 @@ describe("all runs", () => {
     expect(home).toContain("1 request needs your attention");
     expect((await visitor.get("/review")).body).toContain("data-approval");
     expect((await visitor.post(`${path}/tell`, { text: "softly" })).status).toBe(303);
-    expect((await visitor.get(`${path}/work`)).body).toContain("was told: softly");
+    expect((await visitor.get(`${path}/work`)).body).toContain("Message: softly");
     expect((await visitor.post(`${path}/cancel`, {})).status).toBe(303);
     expect((await mine(service).read.view(runId))?.run.status).toBe("cancelled");
     const next = await visitor.post(`${path}/continue`, { task: "once more" });

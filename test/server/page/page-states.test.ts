@@ -154,7 +154,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await visitor.post(`${visitor.path}/reply`, { ...(await visitor.form()), decision: "reject" });
     await reach(service, runId, "completed");
     const work = (await visitor.get(`${visitor.path}/work?events=all`)).body;
-    expect(work).toContain("rejected (page): Call <code>note</code>");
+    expect(work).toContain("You rejected calling <code>note</code>");
     expect(work).not.toMatch(/note failed|Failed: /);
     const review = (await visitor.get(`${visitor.path}/review`)).body.replace(/\s+/g, " ");
     expect(review).toMatch(/Rejected on the page/);

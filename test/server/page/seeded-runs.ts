@@ -190,7 +190,7 @@ export async function seededRuns(): Promise<SeededRuns> {
       });
     }
     if (fate === "retries") {
-      const message = "model overloaded, retrying in 20 s (attempt 3)";
+      const message = "Model overloaded. Attempt 4 in 20 s.";
       const failure = { model: "claude-sonnet-4-5", reason: "model_rate_limited" as const, message };
       return record(lease, end, { kind: "model_retry", agent, ...failure, attempt: 3, pauseMs: 20_000 });
     }

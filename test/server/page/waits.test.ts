@@ -48,10 +48,10 @@ const call = (name: string, args: Record<string, unknown> = {}): ScriptedToolCal
 const program = call("run_program", { source: "return await tools.shop__buy({})" });
 
 const KINDS: [kind: string, ScriptedToolCall, words: string][] = [
-  ["interrupt of a tool", call("choose"), "waits for an answer to a tool"],
-  ["ask_user", call("ask_user", { question: "Which seat?" }), "waits for an answer"],
-  ["question of a server", call("shop__buy"), "waits for an answer to the MCP server shop"],
-  ["question during a call", call("shop__hold"), "waits for an answer to the MCP server shop"],
+  ["interrupt of a tool", call("choose"), "asked for a tool"],
+  ["ask_user", call("ask_user", { question: "Which seat?" }), "asked"],
+  ["question of a server", call("shop__buy"), "MCP server shop asks"],
+  ["question during a call", call("shop__hold"), "MCP server shop asks"],
 ];
 
 const task = (description: string) => call("task", { description, subagent_type: "general-purpose" });

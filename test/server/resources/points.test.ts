@@ -22,10 +22,10 @@ test.each(CLIENT_KINDS)("%s: a thread begins at a point of another that a resour
   const { contents } = await client.readResource(`${runUri(String(first?.["run_id"]))}/points`);
   const points = JSON.parse(String(contents[0]?.["text"])) as { thread_id: string; summary: string }[];
   expect(points.map(({ summary }) => summary)).toEqual([
-    "told: one",
-    "answered: one",
-    "told: two",
-    "answered: one | two",
+    "You: one",
+    "Agent: one",
+    "You: two",
+    "Agent: one | two",
   ]);
   const fork = await call({ task: "three", thread_id: points[1]?.thread_id });
   expect(fork).toMatchObject({ status: "completed", answer: "one | three" });

@@ -165,9 +165,9 @@ test("tells who asked which question, and how it was answered", () => {
   ];
   const lines = transcriptOf(aView(), events).split("\n");
   expect(lines.filter((line) => line.startsWith("**"))).toEqual([
-    "**12:00:01** waits for an answer:",
-    "**12:00:01** waits for an answer to a tool:",
-    "**12:00:01** waits for an answer to the MCP server `` shop` x ``:",
+    "**12:00:01** asked:",
+    "**12:00:01** asked for a tool:",
+    "**12:00:01** was asked by the MCP server `` shop` x ``:",
     "**12:00:01** was answered, by ` page `.",
   ]);
   expect(lines.filter((line) => line.startsWith("# "))).toEqual(["# Run run_1"]);

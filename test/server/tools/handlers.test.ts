@@ -94,12 +94,12 @@ test.each(CLIENT_KINDS)("%s: a check without run_id lists the caller's runs", as
       run_id: waits.id,
       status: "input_required",
       task: "note a",
-      activity: "waits for approval: Call note",
+      activity: "requested approval: call note",
     },
     { run_id: done.id, status: "cancelled" },
   ]);
   expect(text.indexOf(waits.id)).toBeLessThan(text.indexOf(done.id));
-  expect(text).toContain("waits for approval: Call note");
+  expect(text).toContain("requested approval: call note");
   expect(text).not.toContain("secret");
   expect(text.length).toBeLessThan(1000);
 });

@@ -17,7 +17,7 @@ import {
 /** The tools without which an agent examines the files itself. */
 export const COORDINATOR_TOOLS = ["ls", "glob", "task"] as const;
 
-const INTRODUCTION = "I am the offline model: no language model, fixed rules.";
+const INTRODUCTION = "I'm the offline model. I follow fixed rules and am not a language model.";
 
 type Coordination = ReturnType<typeof readCoordination>;
 

@@ -32,15 +32,18 @@ export function approvalCard(approval: Approval, look: RequestLook): CardParts {
   return {
     tag: displayName(approval.tool),
     title: approval.preview.kind === "command" ? html`Run a command` : callHeadline(approval),
-    more: html`${renderDestination(call)}
+    more: html`${renderDestination(approval)}
     ${saysInHead(approval) && html`<p class="${approval.preview.again ? "notice amber" : "note"}">${call.summary}</p>`}`,
     content: html`${detail(approval, call, look.viewer.session)} ${facts(approval, call)} ${END}
     ${foot(approval, { ...look, isWhole: call.isWhole })}`,
   };
 }
 
-const renderDestination = ({ destination }: ShownCall): Html =>
-  html`${destination.map((line) => html`<p class="ask-to">${line}</p>`)}`;
+/** The path that is touched, where the title does not show all of it. */
+const renderDestination = ({ preview: { destination = "" }, args }: Approval): Html | false =>
+  destination !== "" &&
+  (destination !== args["file_path"] || destination.length > 60) &&
+  html`<p class="ask-to">Full path: ${displayName(destination)}</p>`;
 
 const filePath = (args: Approval["args"]): string =>
   typeof args["file_path"] === "string" ? args["file_path"] : "";
@@ -95,7 +98,7 @@ export function renderWholeCall(
   return html`<article class="panel ask whole-call" data-approval="${approval.id}" tabindex="-1">
     <div class="ask-head">
       <h2>${call.summary}</h2>
-      ${renderDestination(call)}
+      ${renderDestination(approval)}
     </div>
     ${parts} ${END} ${foot(approval, { viewer, isOfAll: false, isWhole: true, proof })}
   </article>`;
@@ -127,7 +130,7 @@ function foot(
     ${may("approve") && button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`)}
     ${may("approve_same") && button("approve_same", "wide", "Approve for this run")}
     ${may("edit") && editor(approval, complaint)} ${may("reject") && rejection(approval, complaint)}
-    ${may("approve_same") && html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>`}
+    ${may("approve_same") && html`<span class="note">Also approves ${displayName(approval.same?.text ?? "")} for the rest of the run.</span>`}
     ${may("approve_always") && alwaysAllow(approval, complaint)}
     ${heldBackText(approval).map((text) => html`<span class="note held-back">${text}</span>`)}
   </div>`;

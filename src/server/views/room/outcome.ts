@@ -1,12 +1,10 @@
 /** The outcome of a run without an answer: the cause in words, the kept parts, and ways to continue. */
 import { capital, oneLine } from "../../../core/text.ts";
-import type { RunLimits } from "../../../runs/choices.ts";
 import { type RunView, endedEarly } from "../../../runs/run.ts";
 import { type Viewer, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import causes from "./causes.json" with { type: "json" };
-import { limitWords } from "../limit-words.ts";
 import { timeOf } from "./figures.ts";
 import { counted, standingOf } from "./states.ts";
 
@@ -15,26 +13,17 @@ const MAX = { text: 600, said: 4000 };
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";
 
-const CANCELS: Readonly<Record<string, string>> = words.cancels;
-const LIMITS: Readonly<Record<string, string>> = words.limits;
-
-/** Names the limit with its number where it was chosen for the run. */
-function earlyEnd(stopReason: string, limits: RunLimits = {}): string {
-  const chosen = Object.entries(limits).filter(([name]) => name === LIMITS[stopReason]);
-  const [limit] = limitWords(Object.fromEntries(chosen));
-  return limit === undefined ? capital(endedEarly(stopReason)) : `Stopped at the limit of ${limit}`;
-}
-
 /** Renders the end of a run, with a note if its answer is early. Returns undefined if it has a full answer. */
 export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
   const { status, failure, stopReason, cancelReason = "", endedAt, answer = "" } = view.run;
   if (failure === undefined && status !== "cancelled")
     return stopReason === undefined
       ? undefined
-      : html`<p class="notice amber">${earlyEnd(stopReason, view.run.limits)}. Results so far:</p>`;
+      : html`<p class="notice amber">${capital(endedEarly(stopReason))}. Results so far:</p>`;
   const [advice = "", ...quoted] = failure?.message.split(QUOTED) ?? [];
-  const own = isShared(viewer) ? undefined : CANCELS[cancelReason];
-  const reason = own ?? (cancelReason && `“${oneLine(cancelReason, MAX.text)}”.`);
+  const [, own] = Object.entries(words.cancels).find(([known]) => known === cancelReason) ?? [];
+  const reason =
+    (isShared(viewer) ? undefined : own) ?? (cancelReason && `“${oneLine(cancelReason, MAX.text)}”.`);
   const at = endedAt !== undefined && html` at ${timeOf(endedAt)}`;
   const [again, more] = failure
     ? ["Try again", "Continue with a message"]

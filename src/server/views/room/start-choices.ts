@@ -121,13 +121,14 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
   const options = models.map(({ spec, problem, price: cost }, index) => {
     const [, provider = "", name = ""] = /^(?:([^:]*):)?([^]*)$/.exec(spec) ?? [];
     const priced = cost === undefined ? "no price" : `$${cost.input} · $${cost.output}`;
+    const lacking = problem?.split(" needs the environment variable ")[1]?.split(", which")[0];
     const note = [provider, index === 0 && "Default of this server"].filter(Boolean).join(". ");
     return option({
       name: "model",
       value: index === 0 ? "" : spec,
       title: name,
       end: problem === undefined ? priced : undefined,
-      note: problem === undefined ? note : oneLine(problem, 300),
+      note: problem === undefined ? note : oneLine(lacking === undefined ? problem : `Needs ${lacking}`, 300),
       word: index === 0 ? undefined : spec,
       isChosen: index === 0 ? wanted === "" : spec === wanted,
       isOff: problem !== undefined,

@@ -1,6 +1,6 @@
 /** The steps of one agent: its texts and calls. Consecutive calls of one kind are one row. */
-import { displayText, headOf, oneLine } from "../../../core/text.ts";
-import { askedCallText, objectText } from "../../../runs/asked-words.ts";
+import { capital, displayText, headOf, oneLine } from "../../../core/text.ts";
+import { decidedText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { waitsIn } from "../waits.ts";
@@ -53,7 +53,7 @@ export function stepRows(shown: ShownSteps): Html[] {
       const isRequest = event.kind === "approval_requested" || event.kind === "question_asked";
       rows.push(
         html`<li class="say" id="step-${event.seq}">
-          ${icon(isRequest ? "ask" : "say")}<span>${shownLine(event, line)}</span
+          ${icon(isRequest ? "ask" : "say")}<span>${shownLine(event, line, shown.viewer)}</span
           ><span class="num">${timeOf(event.time)}</span>
         </li>`,
       );
@@ -71,13 +71,20 @@ export function stepRows(shown: ShownSteps): Html[] {
 }
 
 /** The words of an event. Those of a question stand as they were asked, and a call with its object as code. */
-export function shownLine(event: RunEvent, text: string): Html | string {
+export function shownLine(event: RunEvent, text: string, viewer: Viewer): Html | string {
   const { kind, data } = event;
-  if (kind === "question_asked" || kind === "question_answered") return oneLine(displayText(text), MAX_LINE);
+  if (kind === "question_asked" || kind === "question_answered")
+    return capital(oneLine(displayText(text), MAX_LINE));
   const call = kind === "approval_requested" || kind === "approval_decided" ? data.call : undefined;
-  if (call === undefined) return oneLine(withoutMarks(text), MAX_LINE);
-  const before = text.slice(0, -askedCallText(call).length);
-  return html`${before}${call.act} <code>${objectText(call)}</code>`;
+  const plain = oneLine(withoutMarks(text), MAX_LINE);
+  if (call === undefined) return kind === "model_called" ? plain : capital(plain);
+  // Pages are shown to the owner of a run, unless they are shared.
+  const owner = isShared(viewer) ? "The owner" : "You";
+  const person = "by" in data && data.by === "answer_deep_agent" ? "The client’s model" : owner;
+  const line = capital(kind === "approval_decided" ? decidedText(data, person) : text);
+  const [object, quoted] = [objectText(call), call.kind === "command" ? 1 : 0];
+  const at = line.lastIndexOf(object);
+  return html`${line.slice(0, at - quoted)}<code>${object}</code>${line.slice(at + object.length + quoted)}`;
 }
 
 const MAX_LINE = 600;
@@ -140,7 +147,8 @@ function resultLines({ tool, summary }: Finished["data"], isBad: boolean): strin
   if (summary === "" || (!isBad && isPlainResult(tool))) return isBad ? ["Failed"] : [];
   // A read line begins with its number.
   const line = withoutMarks(tool === "read_file" ? summary.replace(/^\d+ /, "") : summary).trim();
-  return [isBad ? `Failed: ${line}` : line];
+  const failed = line.startsWith("Error: ") ? line.slice("Error: ".length) : `Failed: ${line}`;
+  return [isBad ? failed : line];
 }
 
 /** `calls`: newest first, all of one tool. */

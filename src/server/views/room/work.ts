@@ -185,18 +185,18 @@ function steering({ run }: RunView, { agent }: SubagentView): Html {
 }
 
 /** An event with the name of its agent, which is its task. */
-function told(event: RunEvent): Html | string | undefined {
+function told(event: RunEvent, viewer: Viewer): Html | string | undefined {
   const name = event.agent.at(-1)?.task;
   const line = event.kind === "tool_started" ? callLine(event.data, true) : stepOf(event);
   if (line === undefined) return activityOf(event);
-  const shown = typeof line === "string" ? shownLine(event, line) : line;
-  return name === undefined ? shown : html`<b>${oneLine(name, 80)}</b> ${shown}`;
+  const shown = typeof line === "string" ? shownLine(event, line, viewer) : line;
+  return name === undefined ? shown : html`<b>${oneLine(name, 80)}:</b> ${shown}`;
 }
 
 /** Agents that were started one after the other are one row. */
-function feedRows(events: readonly RunEvent[]): Html | readonly Html[] {
+function feedRows(events: readonly RunEvent[], viewer: Viewer): Html | readonly Html[] {
   const lines = events.flatMap((event) => {
-    const line = told(event);
+    const line = told(event, viewer);
     return line === undefined ? [] : [{ ...event, text: html`<p>${line}</p>` }];
   });
   const [newest] = lines;
@@ -213,7 +213,9 @@ function feedRows(events: readonly RunEvent[]): Html | readonly Html[] {
 }
 
 function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Html {
-  const rows = inRuns(activity, ({ kind }) => (kind === "subagent_started" ? kind : undefined)).map(feedRows);
+  const rows = inRuns(activity, ({ kind }) => (kind === "subagent_started" ? kind : undefined)).map(
+    (events) => feedRows(events, viewer),
+  );
   const { run } = view;
   const base = `${runPath(run.id)}/work`;
   const tell = html`<form class="tell" method="post" action="${runPath(run.id)}/tell" autocomplete="off">
