@@ -15,7 +15,7 @@ export interface AskedCall {
 }
 
 export function askedCall({ preview, tool, args }: Pick<Approval, "preview" | "tool" | "args">): AskedCall {
-  const { kind, summary, detail } = preview;
+  const { kind, summary, title, detail } = preview;
   if (kind === "command")
     return { act: "Run", object: oneLine(displayName(detail), MAX_COMMAND), kind: "command" };
   const [path, act] = [args["file_path"], summary.split(" ", 1)[0] ?? ""];
@@ -23,7 +23,9 @@ export function askedCall({ preview, tool, args }: Pick<Approval, "preview" | "t
   const isChange = ["Change", "Create", "Delete", "Edit", "Overwrite", "Write"].includes(act);
   return typeof path === "string" && path !== "" && isChange
     ? { act, object: path, kind: "file" }
-    : { act: "Call", object: displayName(tool), kind: "tool" };
+    : act === "Read" && tool === "web_fetch"
+      ? { act, object: oneLine(summary.slice("Read ".length), MAX_COMMAND), kind: "tool" }
+      : { act: "Call", object: displayName(title ?? tool), kind: "tool" };
 }
 
 /** The object on one line. A file of the workspace is named by its path there. */

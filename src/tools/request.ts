@@ -6,6 +6,8 @@ export interface CallPreview {
   kind: "diff" | "command" | "arguments";
   /** One line: what would happen, to which thing. */
   summary: string;
+  /** Such as `tracker: Create an issue`, in place of the tool's name. */
+  title?: string;
   /** Names the file or folder that the call really touches, links followed: in full, on one line. */
   destination?: string;
   /** Unified diff, the command, or pretty-printed arguments. */

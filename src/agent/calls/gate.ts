@@ -199,8 +199,8 @@ function reviewRequest(
 }
 
 function shownOf(bound: BoundPreview, again: boolean): CallPreview {
-  const { kind, summary, destination, detail, isPart } = bound;
-  const shown = { kind, summary, ...defined({ destination }), detail, ...defined({ isPart }) };
+  const { kind, summary, title, destination, detail, isPart } = bound;
+  const shown = { kind, summary, ...defined({ title, destination }), detail, ...defined({ isPart }) };
   const what = kind === "diff" ? "the file" : "what it would do";
   const why = `Asked again: ${what} changed after the approval, so nothing was done`;
   return again ? { ...shown, summary: `${summary}. ${why}`, again } : shown;

@@ -1,8 +1,8 @@
 /** A tool of another MCP server as a tool of the agent. */
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import type { Tool } from "@modelcontextprotocol/client";
-import { cutMiddle, oneLine } from "../../core/text.ts";
-import { isRecord, parsedJson, recordOf } from "../../core/unknown.ts";
+import { cutMiddle, displayName, oneLine } from "../../core/text.ts";
+import { defined, isRecord, parsedJson, recordOf } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
 import { mendedArguments } from "../../tools/mend-arguments.ts";
@@ -38,11 +38,12 @@ interface ServerTool extends Pick<AgentTool, "name" | "kind"> {
   schema: Tool["inputSchema"];
   /** The tool's name in requests for approval. */
   summary: string;
+  label?: string | undefined;
   problem?: SchemaCheck;
   run: (args: Record<string, unknown>, scope: CallScope) => Promise<ToolResult>;
 }
 
-export function serverTool({ name, kind, summary, problem, run, ...told }: ServerTool): AgentTool {
+export function serverTool({ name, kind, summary, label, problem, run, ...told }: ServerTool): AgentTool {
   const offered = new DynamicStructuredTool({ name, ...told, func: offeredFunction(name) });
   return {
     name,
@@ -60,7 +61,7 @@ export function serverTool({ name, kind, summary, problem, run, ...told }: Serve
         : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found ?? "", 1000)}` };
     },
     run: (call, scope) => scope.observe(call, offered, () => run(call.args, scope)),
-    preview: async (args) => argumentsPreview(summary, args),
+    preview: async (args) => ({ ...argumentsPreview(summary, args), ...defined({ title: label }) }),
     pathOf: () => undefined,
   };
 }
@@ -75,6 +76,7 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
     schema,
     // The server's own name comes first: a tool's name and title are texts of that server.
     summary: `MCP server ${oneLine(options.connection.name, 80)}, tool ${oneLine(name, 80)}${called}`,
+    label: called === "" ? undefined : displayName(oneLine(`${options.connection.name}: ${title}`, 120)),
     problem: options.problem,
     run: (args, scope) => callServerTool(options, args, scope),
   });

@@ -36,7 +36,7 @@ function readChange(
     if (own !== undefined) choose(file, own, choice);
     if (file.unshown !== "text" || !Object.hasOwn(choice.apply, file.path)) continue;
     if (!hasRead(session, stamp, form)) {
-      const problem = `${displayName(oneLine(file.path, 200))} is longer than this page shows, so nothing was applied. Read it to its end, and select it there.`;
+      const problem = `${displayName(oneLine(file.path, 200))} is longer than this page shows, so nothing was applied. Read it to its end, and choose it there.`;
       return { ok: false, problem };
     }
     choice.read.push(file.path);

@@ -241,7 +241,7 @@ describe("a goal that the judge cannot settle", () => {
     const { agent } = agentWith([findings(met, unsettled("impossible"))], { goal: { criteria } });
     const events = await collect(agent, TASK);
     expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: "goal_not_met" });
-    expect(answerOf(events)).toContain("1 of 2 criteria cannot be settled without a person");
+    expect(answerOf(events)).toContain("the judge couldn't verify 1 of 2 criteria");
   });
 
   it("offers no further round when all are used", async () => {

@@ -158,7 +158,7 @@ test.runIf(process.platform === "linux")(
     terminal.type("\r");
     await terminal.until(/Enter to use it/);
     terminal.type("\r");
-    await terminal.until(/3 of 5[^]*asked next[^]*›/);
+    await terminal.until(/3 of 5[^]*asked for it[^]*›/);
     terminal.type("\r");
     await terminal.until(/ANTHROPIC_API_KEY \(not shown\)/);
     terminal.type("wrong");

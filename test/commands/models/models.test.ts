@@ -154,7 +154,7 @@ test("the list tells of each provider where its package is, and the key it wants
   expect(stdout).toMatch(/^mistralai +installed, 1\.2\.7 +MISTRAL_API_KEY$/m);
   expect(stdout).toMatch(/^groq +built in +GROQ_API_KEY \(set\)$/m);
   expect(stdout).toMatch(/^cohere +not installed +COHERE_API_KEY$/m);
-  expect(stdout).toMatch(/^ollama +built in +no API key, or OLLAMA_API_KEY$/m);
+  expect(stdout).toMatch(/^ollama +built in +OLLAMA_API_KEY \(optional\)$/m);
   expect(stdout).toMatch(/ models add PROVIDER --data-dir /);
   expect(stdout).not.toContain("gsk-secret");
   expect((await bin(["models", "add", "anthropic"])).stdout).toBe("anthropic is built in.\n");

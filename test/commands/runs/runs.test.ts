@@ -31,7 +31,7 @@ test("list has the newest first, and show tells what an open approval would do",
   expect(short.stdout).not.toContain(first);
   const { stdout } = await home.bin("runs", "show", second);
   expect(stdout).toContain("list every TODO");
-  expect(stdout).toMatch(/\? Approval \S+:0\nThe main agent wants to run write_file:\n/);
+  expect(stdout).toMatch(/\? Approval \S+:0\nThe main agent wants to create /);
   expect(stdout).toMatch(/^ +1 \+ # Report/m);
   const json = JSON.parse((await home.bin("runs", "show", second, "--json")).stdout) as object;
   expect(json).toMatchObject({
@@ -46,13 +46,11 @@ test("list says how many runs others have, and the operator views those of all",
   const theirs = await waitingRun(home, "alice@example.org");
   const none = await home.bin("runs", "list");
   expect(none.stdout).toMatch(
-    /^You have no runs here\. Others, who use the server with a token, have 1 run \(1 waiting for an answer\):\n .* runs list --all-principals /,
+    /^You have no runs here\. 1 more run belongs to other users \(1 waiting for an answer\):\n .* runs list --all-principals /,
   );
   const mine = await waitingRun(home);
   const some = await home.bin("runs", "list");
-  expect(some.stdout).toMatch(
-    new RegExp(`^${mine} [^]*\\nThese are the runs of this terminal\\. Others, .* have 1 run \\(1 waiting`),
-  );
+  expect(some.stdout).toMatch(new RegExp(`^${mine} [^]*\\n1 more run belongs to other users \\(1 waiting`));
   expect(some.stdout).not.toContain(theirs);
   const all = await home.bin("runs", "list", "--all-principals");
   expect(all.stdout.split("\n")).toEqual([

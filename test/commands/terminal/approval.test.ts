@@ -66,12 +66,12 @@ describe("askDecision", () => {
   it("takes s for approving the same for the whole run", async () => {
     const asked = person(["s"]);
     expect(await ask(approval(write, { ...short, same }), asked)).toEqual({ type: "approve_same" });
-    const keys = "a approve  s approve the same  e edit  r reject  d details › ";
+    const keys = "a approve  s approve for this run  e edit  r reject  d details › ";
     expect(withBlanks(asked.prompts)).toEqual([keys]);
     // A key stays with what it does, however narrow the terminal is.
     expect(withBlanks(wrapText(asked.prompts[0] ?? "", 20)).map((line) => line.trim())).toEqual([
       "a approve",
-      "s approve the same",
+      "s approve for this run",
       "e edit  r reject",
       "d details ›",
     ]);
@@ -180,7 +180,7 @@ describe("askDecision", () => {
     expect(first).toContain("? Approval 1 of 2 waiting");
     expect(first).toContain("+ line 0");
     expect(first).not.toContain("+ line 29");
-    expect(warning).toMatch(/^\d+ lines were not shown\. The same key again approves them\sunseen\.$/);
+    expect(warning).toMatch(/^\d+ lines not shown\. Press \w again to approve without viewing\sthem\.$/);
     expect(asked.prompts[0]).toMatch(/space\s\d+\smore\slines/);
     expect(asked.prompts.at(-1)).not.toContain("space");
     const shown = [first, ...pages].join("\n");

@@ -115,7 +115,7 @@ test.each([40, 100])("one key decides on a diff that is shown whole, on %i colum
   terminal.type("a");
   const first = await terminal.until(/Approval 1 of 2 waiting[^]*d details[^]*›/);
   for (const line of first.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
-  expect(first).toMatch(/wants to run write_file:\n/);
+  expect(first).toMatch(/wants to create /);
   expect(first).toMatch(/ 1 \+ # Plan\n/);
   expect(first.replace(/\n +┆ /g, "")).toContain("3 +     A line that is longer than forty columns, with");
   expect(first).toMatch(/ 4 \+ end\n/);
@@ -128,7 +128,7 @@ test.each([40, 100])("one key decides on a diff that is shown whole, on %i colum
   terminal.type("a");
   await terminal.until(/› approve\n[^]*Approval 2 of 2 waiting[^]*›/);
   terminal.type("r");
-  await terminal.until(/Why, or what instead/);
+  await terminal.until(/Reason \(optional\)/);
   terminal.type("not this one\r");
   await terminal.until(/Written\.[^]*completed/);
   await terminal.until(/Next task/);
@@ -145,7 +145,7 @@ test("a question of a subagent names it by its task and comes first in its tree,
     main: [delegate(["Write a note. Then tell."]), { text: "Written." }],
     subagent: () => ((turn += 1) === 1 ? { toolCalls: [call] } : { text: "Told." }),
   });
-  expect(await terminal.until(/d details/)).toContain('"Write a note" wants to run write_file:\n');
+  expect(await terminal.until(/d details/)).toContain('"Write a note" wants to create ');
   const watching = openTerminal([process.execPath, await program(), "runs", "watch", "last"], {
     columns: 80,
     cwd: terminal.home.workspace,

@@ -377,7 +377,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     },
   "Give the agent a folder without secrets.": "advice",
   "A request to a host tells that host its address.": "outside",
-  'After "approve the same" for a host the model can tell it anything that it knows, and with `web.mode: allow` any host of the internet; a search tells the configured provider its query.':
+  'After "approve for this run" for a host the model can tell it anything that it knows, and with `web.mode: allow` any host of the internet; a search tells the configured provider its query.':
     {
       "test/runs/web.test.ts": [
         "a host that was approved for the run is not asked about again, also after the server was killed",

@@ -58,7 +58,7 @@ const SECOND = judged(2, [
   },
 ]);
 
-const ANSWER = `Goal not met: 1 of 4 criteria cannot be settled without a person, and a person stopped the run.
+const ANSWER = `Goal not met: the judge couldn't verify 1 of 4 criteria, and a person stopped the run.
 
 - uncertain: "${CRITERIA[3]}". letters/2026-02.md:4 says that an agreement is expected.
 
@@ -86,7 +86,7 @@ export async function goalRuns(): Promise<{ service: RunService; asked: string; 
   };
   const [asked, ended] = ["run_asked", "run_ended"];
   const lease = await seed(asked, [FIRST, SECOND]);
-  const reason = "1 of 4 criteria cannot be settled without a person";
+  const reason = "the judge couldn't verify 1 of 4 criteria";
   const state = { run: asked, everMet: [], stalled: 0, status: "asked" as const, ...SECOND, reason };
   const question = goalQuestion(state, { criteria: CRITERIA, rounds: 5 }, true);
   await work.ask(lease, [], "q1", [question], JUDGED_AT - 600_000);
