@@ -82,15 +82,15 @@ test("every point of a thread can be forked, lives apart, leaves nothing", { tag
   const points = (await mine(service).read.points(run.id)) ?? [];
   expect(points.map(({ summary }) => summary.split(":")[0])).toEqual([
     "told",
-    "Called  write_file",
-    "Results of  write_file",
+    "Called write_file",
+    "Results of write_file",
     "answered",
     "told",
-    "Called  ls",
-    "Results of  ls",
+    "Called ls",
+    "Results of ls",
     "answered",
     "told",
-    "Called  note, note, note, task",
+    "Called note, note, note, task",
   ]);
   const forks = [];
   for (const [index, { id }] of points.entries()) {

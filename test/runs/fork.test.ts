@@ -64,12 +64,12 @@ test("the points of a thread tell what happened, and to which run it belongs", a
   const second = await ended("hello", first.threadId);
   const points = await mine(service).read.points(second.id);
   expect(points?.map(({ runId, summary }) => [runId, summary])).toEqual([
-    [first.id, "You:  write a"],
-    [first.id, "Called  write_file"],
-    [first.id, "Results of  write_file"],
-    [first.id, "Agent:  write a"],
-    [second.id, "You:  hello"],
-    [second.id, "Agent:  write a | hello"],
+    [first.id, "You: write a"],
+    [first.id, "Called write_file"],
+    [first.id, "Results of write_file"],
+    [first.id, "Agent: write a"],
+    [second.id, "You: hello"],
+    [second.id, "Agent: write a | hello"],
   ]);
   expect(new Set(points?.map(({ id }) => id)).size).toBe(6);
   expect(points?.every(({ id }) => id.startsWith(`${first.threadId}@`))).toBe(true);
@@ -84,8 +84,8 @@ test("a task whose text went into a file is told of once, by its beginning, and 
   const summaries = ((await mine(service).read.points(first.id)) ?? []).map(({ summary }) =>
     summary.slice(0, 20),
   );
-  expect(summaries).toEqual(["You:  tell me all of", "Agent:  tell me al"]);
-  for (const point of ["You:  tell", "Agent:  tell"]) {
+  expect(summaries).toEqual(["You: tell me all of ", "Agent: tell me all o"]);
+  for (const point of ["You: tell", "Agent: tell"]) {
     const fork = await ended("hello", await pointAt(first.id, point));
     expect(fork.answer).toMatch(/is saved in .* \| hello$/s);
     expect(await paths(fork.id)).toEqual(["/conversation_history/"]);
@@ -97,7 +97,7 @@ test("a fork has messages and files of its point and goes its own way; the origi
   const first = await ended("write a");
   const second = await ended("write b", first.threadId);
   const before = await mine(service).read.points(first.id);
-  const fork = await ended("write c", await pointAt(first.id, "Agent:  write a"));
+  const fork = await ended("write c", await pointAt(first.id, "Agent: write a"));
   expect(fork.threadId).not.toBe(first.threadId);
   expect(fork.forkedFrom).toMatch(`${first.threadId}@`);
   expect(fork.answer).toBe("write a | write c");
@@ -107,7 +107,7 @@ test("a fork has messages and files of its point and goes its own way; the origi
   expect((await ended("on", fork.threadId)).answer).toBe("write a | write c | on");
   expect((await ended("on", first.threadId)).answer).toBe("write a | write b | on");
   // The points of the original are points of the fork too.
-  const again = await ended("again", await pointAt(fork.id, "You:  write a"));
+  const again = await ended("again", await pointAt(fork.id, "You: write a"));
   expect(again.answer).toBe("write a | again");
   expect(await paths(again.id)).toEqual([]);
 });
@@ -122,7 +122,7 @@ test("an approval that waits stays where it was asked for", async () => {
     ({ kind, data }) => kind === "tool_finished" && data["tool"] === "write_file",
   );
   const fork = await startRun(service, "without", {
-    threadId: await pointAt(run.id, "Called  write_file, note"),
+    threadId: await pointAt(run.id, "Called write_file, note"),
   });
   const view = await reach(service, fork.id, "completed");
   expect(view.requests.filter(isApproval)).toEqual([]);
@@ -240,7 +240,7 @@ describe("a thread goes on after a run that", () => {
     const run = await startRun(service, "first");
     await reach(service, run.id, "failed");
     failing.now = false;
-    const point = await pointAt(run.id, "You:  first");
+    const point = await pointAt(run.id, "You: first");
     expect((await ended("on", run.threadId)).answer).toBe("|first|on");
     expect((await ended("fork", point)).answer).toBe("|first|fork");
   });

@@ -118,7 +118,7 @@ test.each<[RunEventKind, Record<string, unknown>, status: string, step: string, 
     "approval_decided",
     { tool: "write_file", decision: "reject", by: "deadline" },
     "working",
-    "denied, because nobody decided in time: write_file",
+    "denied calling write_file, because nobody decided in time",
   ],
   [
     "tool_finished",

@@ -68,7 +68,7 @@ describe("tools of an MCP server", () => {
     expect(request?.request.actionRequests[0]).toMatchObject({
       name: "toy__store",
       args: { word: "tide" },
-      preview: { summary: "MCP server toy: tool store" },
+      preview: { summary: "MCP server toy, tool store" },
     });
     expect(toy.effects()).toEqual([]);
     await collect(agent, resumeAgentInput({ [request?.id ?? ""]: { decisions: [{ type: "approve" }] } }));

@@ -43,18 +43,18 @@ const overloaded = { status: 529, type: "overloaded_error", code: "server_error"
 
 describe.each(PROVIDERS)("over $protocol", (protocol) => {
   test.each<[string, WireReply, string, RegExp]>([
-    ["a lost connection in an answer", { fault: "cut" }, "model_stream_broken", /^model's answer broke off/],
-    ["an answer that ends too early", { fault: "end" }, "model_stream_broken", /^model's answer broke off/],
+    ["a lost connection in an answer", { fault: "cut" }, "model_stream_broken", /^Model's answer broke off/],
+    ["an answer that ends too early", { fault: "end" }, "model_stream_broken", /^Model's answer broke off/],
     [
       "an overload inside an answer",
       { fault: "report", error: overloaded },
       "model_unavailable",
-      /^model overloaded, /,
+      /^Model overloaded\. /,
     ],
-    ["an overload", overloaded, "model_unavailable", /^model overloaded \(HTTP 529\), /],
-    ["a server error", { status: 500, message: "x" }, "model_unavailable", /provider failed \(HTTP 500\), /],
-    ["a rate limit", { status: 429, message: "x" }, "model_rate_limited", /^model rate limited \(HTTP 429\)/],
-    ["no connection", { fault: "refuse" }, "model_unavailable", /^model not reachable \(\w+\), /],
+    ["an overload", overloaded, "model_unavailable", /^Model overloaded \(HTTP 529\)\. /],
+    ["a server error", { status: 500, message: "x" }, "model_unavailable", /provider failed \(HTTP 500\)\. /],
+    ["a rate limit", { status: 429, message: "x" }, "model_rate_limited", /^Model rate limited \(HTTP 429\)/],
+    ["no connection", { fault: "refuse" }, "model_unavailable", /^Model not reachable \(\w+\)\. /],
   ])("%s is tried again and named", async (_name, fault, reason, message) => {
     const { outcome, retries, server } = await tried({
       protocol,
@@ -89,7 +89,7 @@ describe.each(PROVIDERS)("over $protocol", (protocol) => {
     const events = await collect(buildAgent({ checkpointer: new MemorySaver(), model }), TASK);
     expect(events.at(-1)).toMatchObject({ answer: "awake" });
     expect(retriesOf(events)).toMatchObject([
-      { reason: "model_stream_broken", message: expect.stringMatching(/^model fell silent/) as string },
+      { reason: "model_stream_broken", message: expect.stringMatching(/^Model fell silent/) as string },
     ]);
   });
 });

@@ -86,7 +86,7 @@ describe("askDecision", () => {
     });
     expect(withBlanks(asked.prompts)).toEqual([
       "a approve  l always allow  e edit  r reject  d details › ",
-      "The number of the rule, or another key to go back › ",
+      "Number of the rule (any other key goes back) › ",
     ]);
     expect(asked.printed[1]).toBe(
       [
@@ -121,7 +121,7 @@ describe("askDecision", () => {
   it("warns before a rule is chosen for a call whose end was not shown", async () => {
     const asked = person(["l", "l", "1"]);
     expect(await ask(approval(write, { ruled }), asked)).toMatchObject({ type: "approve_always" });
-    expect(asked.printed[1]).toContain("were not shown");
+    expect(asked.printed[1]).toContain("lines not shown");
   });
 
   it("ignores keys that mean nothing here", async () => {
@@ -180,7 +180,7 @@ describe("askDecision", () => {
     expect(first).toContain("? Approval 1 of 2 waiting");
     expect(first).toContain("+ line 0");
     expect(first).not.toContain("+ line 29");
-    expect(warning).toMatch(/^\d+ lines not shown\. Press \w again to approve without viewing\sthem\.$/);
+    expect(warning).toMatch(/^\d+ lines not shown\. Press \w again to approve without\sviewing\sthem\.$/);
     expect(asked.prompts[0]).toMatch(/space\s\d+\smore\slines/);
     expect(asked.prompts.at(-1)).not.toContain("space");
     const shown = [first, ...pages].join("\n");
@@ -272,7 +272,7 @@ describe("a call that is not shown whole elsewhere", () => {
     expect(body.join("\n")).toContain("HIDDEN-PAYLOAD");
     const at = person(["a", "a"]);
     expect(await ask(cut, at)).toEqual({ type: "approve" });
-    expect(at.printed[1]).toContain("lines were not shown");
+    expect(at.printed[1]).toContain("lines not shown");
   });
 });
 

@@ -125,7 +125,7 @@ describe("renderTree", () => {
     const lines = shown({ agents, todos: [] }, { width, height: 16 });
     expect(lines).toHaveLength(16);
     expect(marksOf(lines)).toBe("?✖✖✖⠋⠋⠋⠋⠋⠋⠋◌");
-    expect(lines[11]).toMatch(/◌ queued 0 👩‍👩‍👧 +waits, number/);
+    expect(lines[11]).toMatch(/◌ queued 0 👩‍👩‍👧 +queued \(#/);
     expect(lines[12]).toMatch(/^ {2}… 9 more failed · 1 more at work · /);
     if (width === 100) expect(lines[12]).toMatch(/ · 19 more queued · 87 finished$/);
     for (const line of lines) expect(displayWidth(line)).toBeLessThan(width);

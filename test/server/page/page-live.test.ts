@@ -228,7 +228,7 @@ test("every screen counts all that waits, and says that more come than it shows"
     expect(body).toContain('<span class="count amber">60</span>');
   }
   expect((await visitor.get("/")).body).toContain(">52 more</a>");
-  expect((await visitor.get("/review")).body).toContain("10 more come when these are decided.");
+  expect((await visitor.get("/review")).body).toContain("10 more are shown when these are decided.");
 });
 
 test("a browser that may start nothing is not told to start a run there", async () => {

@@ -123,7 +123,7 @@ test("single places are applied, a file is refused with a reason, and the rest s
     },
   });
   const after = await review(visitor, runId);
-  expect(after).toContain("You refused this before: “Lower case, please.”");
+  expect(after).toContain("You rejected this before: “Lower case, please.”");
   expect(after).toContain("skipped before");
   expect((await post(visitor, runId, fields)).body).toContain(
     "This question has already been answered (page).",
@@ -250,7 +250,7 @@ test("a branch is made where the workspace is a repository", async () => {
   const fields = fieldsIn(body);
   fields.set("act", "branch");
   fields.set("branch", "");
-  expect((await post(visitor, runId, fields)).body).toContain("Write a name for the branch.");
+  expect((await post(visitor, runId, fields)).body).toContain("Enter a name for the branch.");
   fields.set("branch", "agent/all");
   expect((await post(visitor, runId, fields)).status).toBe(303);
   await reach(service, runId, "completed");
@@ -390,7 +390,7 @@ describe("rights", () => {
     expect((await post(visitor, runId, fields)).status).toBe(422);
     fields.delete("p.unknown");
     fields.set("question", "none");
-    expect((await post(visitor, runId, fields)).body).toContain("There is no such review in this run.");
+    expect((await post(visitor, runId, fields)).body).toContain("This run has no such review.");
     fields.delete("question");
     expect((await post(visitor, runId, fields)).body).toContain("The run has not ended.");
     fields.delete("act");
@@ -439,7 +439,7 @@ test("hostile names and contents are text, and are applied under their own names
   expect(body).toContain("Link to ../../secret");
   expect(body).toContain("Executable");
   expect(body).toContain("Not a text, 3 bytes");
-  expect(body).toContain("Starts programs: ");
+  expect(body).toContain("Can run programs (");
   expect(body).toContain("ignored by Git");
   const fields = fieldsIn(body);
   expect(fields.has(`p.${stampOf(body, "debug.log")}`)).toBe(false);

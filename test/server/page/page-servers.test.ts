@@ -12,7 +12,7 @@ import { json, refuse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { openPages, visit } from "./support.ts";
 
-const ONE_TOOL = /1\s+tool,\s+1\s+with\s+approval/;
+const ONE_TOOL = /1\s+tool;\s+1\s+needs\s+approval/;
 
 async function opened(
   urls: Readonly<Record<string, string>>,
@@ -37,7 +37,7 @@ test("the screen shows each server's state, its tools and its last error", async
   const works = await sloppyHttp(() => undefined);
   const { link } = await opened({ works: works.url, gone: "http://127.0.0.1:1/mcp" });
   const { get, post } = await visit(link);
-  expect((await get("/servers")).body).toContain("Not asked yet");
+  expect((await get("/servers")).body).toContain("Not started yet");
   expect((await post("/servers/ask", {})).headers["location"]).toBe("/servers");
   const { body } = await get("/servers");
   expect(body).toContain("2 servers, 1 unavailable");
@@ -52,7 +52,7 @@ test("a log-in begins and ends on the page, and counts once", async () => {
   const { link } = await opened({ notes: url });
   const { get, post, origin } = await visit(link);
   await post("/servers/ask", {});
-  expect((await get("/servers")).body).toContain("Needs a log-in.");
+  expect((await get("/servers")).body).toContain("Log-in required.");
   const begun = await post("/servers/login", { server: "notes" });
   const address = /href="(http[^"]+)" rel="noreferrer"/.exec(begun.body)?.[1]?.replaceAll("&#38;", "&") ?? "";
   expect(begun.body).toContain(`<strong>${new URL(address).host}</strong>`);
@@ -127,7 +127,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.getByLabel("Browser settings").click();
     await page.getByText("Other MCP servers").click();
     await page.getByRole("button", { name: "Check now" }).click();
-    await page.getByText("Needs a log-in.").waitFor();
+    await page.getByText("Log-in required.").waitFor();
     expect(await problemsOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Log in…" }).click();
     await page.getByRole("link", { name: "Continue" }).waitFor();

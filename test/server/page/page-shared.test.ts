@@ -191,7 +191,7 @@ test("whoever follows a link sees what the run changed, and no file as it is", a
   for (const path of changed) expect(tree).toContain(path.split("/").at(-1));
   const { body } = await visitor.get(files + (changed[0] ?? ""));
   expect(body).toContain("Changed by");
-  expect(body).not.toMatch(/Edit|data-lines|aria-label="Content"/);
+  expect(body).not.toMatch(/>Edit<|data-lines|aria-label="Content"/);
   expect((await visitor.get(`${files}${changed[0]}?as=text`)).status).toBe(404);
   expect((await visitor.get(`${files}/workspace/?q=a`)).body).not.toContain("Files with");
   expect((await visitor.get(`${files}/workspace/`)).body).toContain("Choose a file");

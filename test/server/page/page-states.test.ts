@@ -135,7 +135,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await go("/");
     const row = page.locator("#row-run_twelve");
     expect(await row.locator(".agents-mini .num").textContent()).toBe("4 of 12");
-    expect(await row.innerText()).toContain("2 requests need your attention · 3 at work · 2 queued");
+    expect(await row.innerText()).toContain("2 requests · 3 at work · 2 queued");
     expect(await row.locator(".hide").textContent()).toBe("At work, Needs you: ");
     expect(await page.locator(".home-head").innerText()).toContain(
       "3 at work (1 queued), 4 requests need your attention",

@@ -247,7 +247,7 @@ function secondLine({ status, standing, activity, outcome, failure }: ListedRun)
   const text = failure === undefined ? (activity ?? outcome ?? "") : causes[failure.reason];
   const line = oneLine(displayText(text).replace(/^#+ |[`*]/gm, ""), MAX.line);
   const parts = [
-    waiting > 0 && requestsNeed(waiting),
+    ...counted({ [waiting === 1 ? "request" : "requests"]: waiting }),
     ...(states.length > 1 ? [`${agents.working} at work`, ...counted({ queued: agents.queued })] : []),
     line && (status === "completed" ? `“${line}”` : line),
   ];
