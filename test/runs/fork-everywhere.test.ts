@@ -81,16 +81,16 @@ test("every point of a thread can be forked, lives apart, leaves nothing", { tag
 
   const points = (await mine(service).read.points(run.id)) ?? [];
   expect(points.map(({ summary }) => summary.split(":")[0])).toEqual([
-    "told",
+    "You",
     "Called write_file",
     "Results of write_file",
-    "answered",
-    "told",
+    "Agent",
+    "You",
     "Called ls",
     "Results of ls",
-    "answered",
-    "told",
-    "Called note, note, note, task",
+    "Agent",
+    "You",
+    "Called note, started 1 agent",
   ]);
   const forks = [];
   for (const [index, { id }] of points.entries()) {

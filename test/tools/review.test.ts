@@ -30,7 +30,11 @@ describe("the fields of a review", () => {
     expect(decision).toMatchObject({
       required: true,
       options: ["all", "chosen", "none"],
-      labels: ["Apply 2 of 4 files", "Apply the chosen files", expect.stringContaining("Apply nothing now")],
+      labels: [
+        "Apply 2 of 4 files",
+        "Apply the selected files",
+        expect.stringContaining("Apply nothing now"),
+      ],
     });
     expect(files).toMatchObject({ many: true, options: ["a.md", "b.md", ".env"] });
     expect(message).toMatchObject({ type: "text" });
@@ -72,7 +76,7 @@ describe("the answer of a form", () => {
 
   it.each([
     [{}, "missing"],
-    [{ decision: "chosen" }, "Choose the files"],
+    [{ decision: "chosen" }, "Select the files"],
     [{ decision: "chosen", files: ["conflict.md"] }, "must be one or more of"],
     [{ decision: "branch", branch: "x" }, "must be one of"],
   ])("refuses %j", (values: Record<string, string | string[]>, problem) => {

@@ -1,6 +1,7 @@
 /** A run as text: its transcript in Markdown, and its answer. */
 import { findingText } from "./goal-report.ts";
 import { isoTime } from "../../core/clock.ts";
+import { fill } from "../../core/text.ts";
 import { type AskedCall, objectText } from "../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../runs/events.ts";
 import { type RunView, endedEarly } from "../../runs/run.ts";
@@ -83,10 +84,7 @@ function eventProse(event: RunEvent): string[] {
     case "approval_decided":
       return [`${asked(data.call) ?? code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
     case "question_asked":
-      return [
-        words.askedBy[data.kind] + (data.kind === "elicitation" ? ` ${code(data.server ?? "")}:` : ""),
-        quote(data.text),
-      ];
+      return [fill(words.askedBy[data.kind], code(data.server ?? "")), quote(data.text)];
     case "question_answered":
       return [`was ${data.outcome}, by ${code(data.by)}.`, ...quoted(data.answer ?? "")];
     case "answer_refused":

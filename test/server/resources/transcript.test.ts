@@ -167,7 +167,7 @@ test("tells who asked which question, and how it was answered", () => {
   expect(lines.filter((line) => line.startsWith("**"))).toEqual([
     "**12:00:01** asked:",
     "**12:00:01** asked for a tool:",
-    "**12:00:01** was asked by the MCP server `` shop` x ``:",
+    "**12:00:01** MCP server `` shop` x `` asks:",
     "**12:00:01** was answered, by ` page `.",
   ]);
   expect(lines.filter((line) => line.startsWith("# "))).toEqual(["# Run run_1"]);
