@@ -143,7 +143,7 @@ test("a rule is saved with an answer if it was offered, and the next run needs n
   const runId = await waitingRun(home);
   const shown = (await home.bin("runs", "show", runId)).stdout;
   const [, rule = ""] = /^1 {2}(Edit\(.*\))$/m.exec(shown) ?? [];
-  expect(shown).toContain("Always allow, by one of these rules:");
+  expect(shown).toContain("Always allow with one of these rules:");
   const always = (given: string) => home.bin("runs", "answer", runId, "--always", given);
   const other = await always("Bash(*)");
   expect([other.code, other.stderr]).toEqual([1, expect.stringContaining(`not offered. Possible: ${rule}`)]);

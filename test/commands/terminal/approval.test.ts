@@ -91,7 +91,7 @@ describe("askDecision", () => {
     expect(asked.printed[1]).toBe(
       [
         "",
-        "Always allow, by one of these rules:",
+        "Always allow with one of these rules:",
         "1  Edit(/docs/文書.md)",
         "  │ Change the file docs/文書.md.",
         "  │ such as change docs/文書.md",
