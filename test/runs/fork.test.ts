@@ -122,7 +122,7 @@ test("an approval that waits stays where it was asked for", async () => {
     ({ kind, data }) => kind === "tool_finished" && data["tool"] === "write_file",
   );
   const fork = await startRun(service, "without", {
-    threadId: await pointAt(run.id, "Called write_file, note"),
+    threadId: await pointAt(run.id, "Called write_file, called note"),
   });
   const view = await reach(service, fork.id, "completed");
   expect(view.requests.filter(isApproval)).toEqual([]);
@@ -138,7 +138,7 @@ test("an approval that waits stays where it was asked for", async () => {
 test("points that do not exist, and threads of others, are refused before anything is stored", async () => {
   const { service, ended, pointAt, checkpoints } = open();
   const run = await ended("hello");
-  const point = await pointAt(run.id, "answered");
+  const point = await pointAt(run.id, "Agent:");
   const refusals = [
     await mine(service).control.start({ task: "x", threadId: `${run.threadId}@999` }),
     await mine(service).control.start({ task: "x", threadId: "thr_unknown@1" }),
@@ -152,7 +152,7 @@ test("points that do not exist, and threads of others, are refused before anythi
 test("a repeated fork with the same key is the same run", async () => {
   const { service, ended, pointAt } = open();
   const run = await ended("hello");
-  const request = { task: "on", threadId: await pointAt(run.id, "answered"), idempotencyKey: "k" };
+  const request = { task: "on", threadId: await pointAt(run.id, "Agent:"), idempotencyKey: "k" };
   const outcomes = [await mine(service).control.start(request), await mine(service).control.start(request)];
   expect(outcomes).toMatchObject([
     { ok: true, how: "started" },
