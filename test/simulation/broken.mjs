@@ -67,4 +67,11 @@ export const BROKEN = {
     line: "      else if (yield* hasOpenChildren(row.id)) {",
     instead: "      else if (false) {",
   },
+  "lock on a proposed change": {
+    finds: ["ends"],
+    before: "ef745549: a killed server's lock on a copy stayed while another process had its process id",
+    file: "src/proposals/proposals.ts",
+    line: "    if (fence !== undefined || isGone(owner)) breakLock(",
+    instead: "    if (false) breakLock(",
+  },
 };
