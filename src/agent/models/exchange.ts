@@ -1,7 +1,4 @@
-/**
- * Sits between LangChain's models and their servers: applies the profile's rules to requests, converts answers to the
- * protocol's form, and repeats a refused request without the refused part.
- */
+/** Sits between LangChain's models and their servers: applies rules to requests, repeats refused ones, mends answers. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { ChatGenerationChunk } from "@langchain/core/outputs";
@@ -10,7 +7,7 @@ import { fill } from "../../core/text.ts";
 import { isObject, memberOf, recordOf } from "../../core/unknown.ts";
 import { failureFacts } from "./failure.ts";
 import { type Lesson, Lessons, learn } from "./profiles/learned.ts";
-import { type Wire, hashSignature, outgoing, readSignatures } from "./profiles/outgoing.ts";
+import { type Wire, outgoing, signatureDigests } from "./profiles/outgoing.ts";
 import { type Profile, buildProfile, joinRules, knownWindow } from "./profiles/profile.ts";
 import type { RequestRules } from "./profiles/schema.ts";
 import { modelName } from "./reply.ts";
@@ -24,16 +21,15 @@ const MOST_LESSONS = 6;
 /** Statuses of refusals of a request's form; servers that render a template fail with the last two. */
 const ABOUT_FORM: ReadonlySet<number | undefined> = new Set([400, 404, 415, 422, 500, 501]);
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
   /** Default: in memory, for this model only. */
   lessons?: Lessons | undefined;
   /** The window that the person set, in tokens. */
   window?: number | undefined;
-  /** Asks the server for its window. Default: it is not asked. */
+  /** Asks the server for its window. */
   askWindow?: () => Promise<number | undefined>;
 }
 
-/** The exchange of one model with its server. */
 export class Exchange {
   readonly profile: Profile;
   readonly #lessons: Lessons;
@@ -78,7 +74,6 @@ export class Exchange {
     return joinRules(this.profile.rules, this.#lessons.of(this.profile).rules, ...tried);
   }
 
-  /** Returns the notices since the last call. */
   takeNotices(): string[] {
     const notices = this.#notices;
     this.#notices = [];
@@ -101,12 +96,11 @@ export class Exchange {
         const trial = wire === "responses" ? this.#trial.splice(0) : [];
         const taught = [...trial, ...lessons].filter(({ about }) => about !== "");
         if (taught.length > 0) {
-          const learned = joinRules(...taught.map((lesson) => lesson.rules));
+          const request = joinRules(...taught.map((lesson) => lesson.rules));
           const { place, model } = this.profile;
-          this.#lessons.keep(this.profile, learned);
-          const setting = JSON.stringify({ models: { NAME: { model, request: learned } } });
-          const abouts = taught.map(({ about }) => about).join(", ");
-          this.note(fill(texts.lesson, place, abouts, model, setting));
+          this.#lessons.keep(this.profile, request);
+          const setting = JSON.stringify({ models: { NAME: { model, request } } });
+          this.note(fill(texts.lesson, place, taught.map(({ about }) => about).join(", "), model, setting));
         }
         // Some servers know the window only once they have loaded the model.
         if (!this.#hasAsked) void this.#options.askWindow?.().then((window) => (this.#toldWindow = window));
@@ -131,7 +125,7 @@ export class Exchange {
     if (!isAboutForm || !isRefusal) return undefined;
     // Some servers want thinking that is missing, others refuse that of other models.
     if (wire === "messages" && /signature|thinking/i.test(text) && !/passed back/i.test(text)) {
-      const refused = readSignatures(body).map(hashSignature);
+      const refused = signatureDigests(body);
       refused.forEach((digest) => this.#refusedSignatures.add(digest));
       if (refused.length > 0) return { rules: {}, about: "" };
     }
@@ -157,9 +151,8 @@ export const contextWindow = (model: BaseChatModel): number | undefined =>
 /** True if a model can be made to call a tool; some cannot, or not while they reason. */
 export function canBeForced(model: BaseChatModel): boolean {
   const thinking = memberOf(memberOf(model, "thinking"), "type");
-  const settings = recordOf(memberOf(model, "modelKwargs"));
-  const isOff =
-    settings["enable_thinking"] === false || memberOf(settings["thinking"], "type") === "disabled";
+  const { enable_thinking: enabled, thinking: own } = recordOf(memberOf(model, "modelKwargs"));
+  const isOff = enabled === false || memberOf(own, "type") === "disabled";
   const { forced = "unlessThinking" } = findExchange(model)?.rules ?? modelProfile(model).rules;
   const unlessEnabled = thinking !== "enabled";
   const unlessThinking = unlessEnabled && thinking !== "adaptive";
@@ -188,10 +181,7 @@ async function begun(
   const source = convert(answer as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   const first: unknown[] = [];
   let next = await source.next();
-  while (next.done !== true && isPreamble(next.value)) {
-    first.push(next.value);
-    next = await source.next();
-  }
+  for (; next.done !== true && isPreamble(next.value); next = await source.next()) first.push(next.value);
   const events = (async function* () {
     try {
       yield* first;
@@ -249,7 +239,6 @@ export function exchangeCompletions<Model extends object>(
   return completions;
 }
 
-/** Connects an Anthropic model to its exchange. */
 export function exchangeMessages<Model extends object>(model: Model, exchange: Exchange): Model {
   const messages = model as Model & { createStreamWithRetry: Send }; // LangChain's class has it, that of a test may not
   if (typeof messages.createStreamWithRetry !== "function") return model;
@@ -260,11 +249,7 @@ export function exchangeMessages<Model extends object>(model: Model, exchange: E
 }
 
 /** A model of OpenAI's two APIs. Copies of it are made from its fields. */
-export async function openAiModel(
-  fields: Record<string, unknown>,
-  exchange: Exchange,
-  origin: string,
-): Promise<BaseChatModel> {
+export async function openAiModel(fields: Record<string, unknown>, exchange: Exchange, origin: string) {
   const loaded = await import("@langchain/openai");
   // Tests of a program may replace the package by one with this class only.
   if (!["ChatOpenAICompletions", "ChatOpenAIResponses"].every((name) => name in loaded))

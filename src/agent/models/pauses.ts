@@ -2,29 +2,24 @@
 import { isRecord, memberOf } from "../../core/unknown.ts";
 
 /**
- * The pause that a refusal asks for, in ms. `layers`: objects of the answer. `isLimited`: a limit caused the refusal;
- * the reset times of limits are ignored otherwise.
+ * The pause that a refusal with these words asks for, in ms. `layers`: objects of the answer. `isLimited`: a limit
+ * caused the refusal; the reset times of limits are ignored otherwise.
  */
-export function askedPause({
-  headers,
-  layers,
-  text,
-  isLimited,
-}: {
-  headers: ReadonlyMap<string, string>;
-  layers: readonly unknown[];
-  text: string;
-  isLimited: boolean;
-}): number | undefined {
+export function askedPause(
+  text: string,
+  headers: ReadonlyMap<string, string>,
+  layers: readonly unknown[],
+  isLimited: boolean,
+): number | undefined {
   const clock = Date.parse(headers.get("date") ?? "");
   const now = Number.isFinite(clock) ? clock : Date.now();
   const milliseconds = (value: unknown) =>
     typeof value === "number" || typeof value === "string" ? `${value}ms` : undefined;
   const members = layers.flatMap((layer) => [layer, memberOf(layer, "metadata")]);
   const details = layers.flatMap((layer) => [memberOf(layer, "details"), memberOf(layer, "errorDetails")]);
-  const limits = isLimited
-    ? [...headers].filter(([name]) => name.includes("ratelimit") && name.includes("reset"))
-    : [];
+  const limits = [...headers].filter(
+    ([name]) => isLimited && name.includes("ratelimit") && name.includes("reset"),
+  );
   const isUsedUp = ([name]: readonly [string, string]): boolean =>
     headers.get(name.replace("reset", "remaining"))?.trim() === "0";
   const until = ([, value]: readonly [string, string]) => waitingMs(value, now) ?? [];
@@ -57,19 +52,12 @@ const ASKED =
 function waitingMs(value: unknown, now: number): number | undefined {
   const text = typeof value === "number" ? String(value) : value;
   if (typeof text !== "string") return undefined;
-  const units: Readonly<Record<string, number>> = {
-    ms: 1,
-    mil: 1,
-    s: 1000,
-    m: 60_000,
-    h: 3_600_000,
-    d: 86_400_000,
-  };
   const parts = /^\d+(?:\.\d+)? ?[a-z]/i.test(text.trim())
     ? text.matchAll(/(\d{1,9}(?:\.\d{1,12})?) ?(ms|mil|[smhd])/gi)
     : [];
+  const units = new Map(Object.entries({ ms: 1, mil: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }));
   const durations = [...parts].map(
-    ([, count, unit = ""]) => Number(count) * (units[unit.toLowerCase()] ?? 0),
+    ([, count, unit = ""]) => Number(count) * (units.get(unit.toLowerCase()) ?? 0),
   );
   const number = Number(text);
   const seconds = number > 1e9 ? number * 1000 - now : number * 1000;
@@ -79,10 +67,7 @@ function waitingMs(value: unknown, now: number): number | undefined {
 }
 
 /** The headers of errors and of answers within them, by their names in lower case; the outermost count. */
-export function answerHeaders(
-  chain: readonly object[],
-  layers: readonly unknown[],
-): ReadonlyMap<string, string> {
+export function answerHeaders(chain: readonly object[], layers: readonly unknown[]) {
   const carriers = [
     ...layers.map((layer) => memberOf(layer, "metadata")).toReversed(),
     ...chain.toReversed(),

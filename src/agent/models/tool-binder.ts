@@ -5,7 +5,7 @@ import { mergeConfigs } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError, orElse } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { joinStreams } from "./joined-stream.ts";
 import { findWrapping } from "./plain-model.ts";
@@ -25,7 +25,7 @@ export interface ToolBinding {
 /** A model with its tools, and the ways back to the arguments that a tool knows, by its name. */
 interface BoundModel {
   bound: Pick<BaseChatModel, "invoke">;
-  restores: ReadonlyMap<unknown, SentSchema["restore"]>;
+  restores: ReadonlyMap<unknown, SentSchema["restore"] | undefined>;
 }
 
 /** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
@@ -39,10 +39,9 @@ export class ToolBinder {
       invoke: async (input, config) => {
         const given = await bound.invoke(input, wrapping ? mergeConfigs(wrapping, config) : config);
         const reply = AIMessageChunk.isInstance(given) ? assembleReply(given) : given;
-        for (const call of (restores.size > 0 && AIMessage.isInstance(reply) && reply.tool_calls) || []) {
+        for (const call of (AIMessage.isInstance(reply) && reply.tool_calls) || [])
           // Restoring keeps an object an object.
           call.args = (restores.get(call.name)?.(call.args) ?? call.args) as typeof call.args;
-        }
         return reply;
       },
     };
@@ -65,9 +64,7 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): BoundMo
   // The choice is the provider's own type, chosen for this model.
   const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
   const own = sent.map(({ tool }) => tool);
-  const restores = sent.flatMap(({ tool, restore }) =>
-    restore ? [[Reflect.get(tool, "name") as unknown, restore] as const] : [],
-  );
+  const restores = sent.map(({ tool, restore }) => [Reflect.get(tool, "name") as unknown, restore] as const);
   return { bound: joinStreams(model.bindTools(own, { ...choice, ...options })), restores: new Map(restores) };
 }
 
@@ -75,20 +72,14 @@ const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
 const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
 
 /** Returns the tool itself if its schema can be sent unchanged. A provider's own tools are plain objects. */
-function sentTool(
-  tool: BindToolsInput,
-  narrow?: typeof geminiSchema,
-): { tool: BindToolsInput; restore?: SentSchema["restore"] } {
+function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema) {
   if (!isStructuredTool(tool)) return { tool };
-  let given: unknown;
-  try {
-    given = toJsonSchema(tool.schema);
-  } catch {
-    return { tool }; // a schema without that form is for the provider's package to refuse
-  }
+  const given: unknown = orElse(() => toJsonSchema(tool.schema), undefined);
+  if (given === undefined) return { tool }; // a schema without that form is for the provider's package to refuse
   const { schema, restore } = sentSchema(given, narrow);
   if (canonicalJson(schema) === canonicalJson(given)) return { tool };
-  return { tool: Object.create(tool, { schema: { value: schema, enumerable: true } }), restore };
+  const changed = Object.create(tool, { schema: { value: schema, enumerable: true } }) as typeof tool; // it inherits from it
+  return { tool: changed, restore };
 }
 
 /** Tools are compared as objects: middleware may offer a changed one under the same name. */
