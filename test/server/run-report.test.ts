@@ -72,7 +72,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
       "Todos:\n[x] look",
       'Agents:\n- researcher, "Read the code." (completed): read 3 files',
       "Files changed:\n- /memories/a.md\n- /workspace/r.md",
-      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out · $0.0123",
+      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out · $0.01",
     ].join("\n\n"),
   );
 });
@@ -221,7 +221,7 @@ test("money that was not spent is not mentioned, and little money is not shown a
     reportText(runReport(aView({ models: [{ model: "m", role: "main", ...calls, costUsd }] }), FORMS));
   expect(spent(0)).not.toContain("$");
   expect(spent(0.00001)).toContain(" · less than $0.0001");
-  expect(spent(0.5)).toContain(" · $0.5000");
+  expect(spent(0.5)).toContain(" · $0.50");
 });
 
 test("every report is what the output schema promises", () => {

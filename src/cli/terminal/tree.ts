@@ -1,8 +1,7 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
-import { dollars } from "../../server/views/cost-words.ts";
-import { durationText } from "../../core/clock.ts";
+import { costText, tokens } from "../../server/views/cost-words.ts";
 import { groupBy } from "../../core/group-by.ts";
-import { firstSentence, oneLine, showControl } from "../../core/text.ts";
+import { duration, firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import type { RunDocument } from "../../server/views/run-document.ts";
 import { counted } from "../../tools/format.ts";
@@ -216,20 +215,17 @@ export const isShownAbove = ({ activity, agents, status }: RunPicture): boolean 
 function figuresLine(picture: RunPicture, { colors, width, now }: TreeStyle): string {
   const { usage, created_at: created, ended_at: ended } = picture;
   const end = ended === undefined ? now : Date.parse(ended);
+  const { cost_usd: costUsd } = usage;
+  // Nothing is shown if nothing was paid, whatever the model.
+  const cost = typeof costUsd === "number" ? costText([{ model: "offline", costUsd }]) : undefined;
   const facts = [
-    durationText(end - Date.parse(created)),
+    duration(end - Date.parse(created)),
     ...(usage.input_tokens + usage.output_tokens > 0
-      ? [`${shortCount(usage.input_tokens)} tokens in, ${shortCount(usage.output_tokens)} out`]
+      ? [`${tokens(usage.input_tokens)} tokens in, ${tokens(usage.output_tokens)} out`]
       : []),
-    ...(typeof usage.cost_usd === "number" && usage.cost_usd > 0 ? [dollars(usage.cost_usd)] : []),
+    ...(cost === undefined ? [] : [cost]),
   ];
   return `    ${colors.dim(fit(facts.join(" · "), width - 4))}`;
-}
-
-/** Such as `950`, `12.3k` or `1.2M`. */
-function shortCount(count: number): string {
-  if (count < 1000) return String(count);
-  return count < 999_950 ? `${(count / 1000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
 const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[frame % SPINNER.length] ?? "⠋");

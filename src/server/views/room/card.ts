@@ -32,7 +32,7 @@ export function renderCard({ asked, why, task }: Request, place: string, look: R
       <h2 id="${anchor}-h">${title}</h2>
       ${more}
       ${task !== undefined && html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
-      ${why !== undefined && html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, 600)}</blockquote>`}
+      ${why !== undefined && html`<blockquote class="ask-why"><span class="${asked.kind === "elicitation" ? "label" : "hide"}">What the agent said before</span>${oneLine(why, 600)}</blockquote>`}
     </div>
     ${content}
   </article>`;

@@ -1,13 +1,13 @@
 /** The agents of a run over time: one row for each, with a bar of its activity. */
+import { tokens } from "../cost-words.ts";
 import { groupBy } from "../../../core/group-by.ts";
-import { firstSentence, oneLine } from "../../../core/text.ts";
+import { duration, firstSentence, oneLine } from "../../../core/text.ts";
 import type { AgentPath, RunRequest, RunView, Span, SubagentView } from "../../../runs/run.ts";
 import { isFinal, isWithin } from "../../../runs/run.ts";
 import { GENERAL_PURPOSE } from "../../../tools/tool.ts";
 import { waitsIn } from "../waits.ts";
 import { type Html, html, icon } from "../html.ts";
-import { duration } from "./duration.ts";
-import { elapsed, money, timeOf, tokens } from "./figures.ts";
+import { elapsed, money, roundedParts, timeOf } from "./figures.ts";
 import { current } from "./pieces.ts";
 import {
   AGENT_STATES,
@@ -32,6 +32,8 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: RunView["mainAgent"];
+  /** Its cost in the column of all agents, as far as it is known. */
+  cost: number;
   asked: readonly RunRequest[];
   waitsSince: number | undefined;
   subagent: SubagentView | undefined;
@@ -47,11 +49,15 @@ export function agentRows(view: RunView): AgentRow[] {
   const asked = groupBy(view.requests, ({ agent }) => keyOf(agent));
   const [standing = WORKING] = standingOf(view).states;
   const waits = waitsIn(view);
-  const around = (agent: AgentPath) => ({
+  const works = [view.mainAgent, ...view.subagents];
+  const costs = roundedParts(works.map(({ costUsd = 0 }) => costUsd));
+  const costOf = new Map(works.map((work, at) => [work, costs[at]]));
+  const around = (agent: AgentPath, work: AgentRow["work"]) => ({
     asked: asked.get(keyOf(agent)) ?? [],
     waitsSince: waits.ofAgent(agent),
+    cost: costOf.get(work) ?? 0,
   });
-  const own = around([]);
+  const own = around([], view.mainAgent);
   const main: AgentRow = {
     ...own,
     key: "",
@@ -65,11 +71,14 @@ export function agentRows(view: RunView): AgentRow[] {
   const branches = (parent: AgentPath): AgentRow[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
-      .flatMap((subagent) => [toRow(subagent, around(subagent.agent)), ...branches(subagent.agent)]);
+      .flatMap((subagent) => [
+        toRow(subagent, around(subagent.agent, subagent)),
+        ...branches(subagent.agent),
+      ]);
   return [main, ...branches([])];
 }
 
-function toRow(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince">): AgentRow {
+function toRow(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince" | "cost">): AgentRow {
   const { agent, name, description } = subagent;
   return {
     ...around,
@@ -190,7 +199,7 @@ function renderList(rows: readonly AgentRow[], order: string, { now, selected, l
       <td class="num">${timeText(row, now)}</td>
       <td class="num">${work.toolCalls}</td>
       <td class="num">${used === 0 ? "–" : tokens(used)}</td>
-      <td class="num">${work.model === "" ? "–" : money(work.costUsd)}</td>
+      <td class="num">${money(row.cost, row.work.costUsd)}</td>
     </tr>`;
   });
   const heads = ["Started", "Time", "Tool calls", "Tokens", "Cost"];
@@ -270,7 +279,7 @@ function agentRow(row: AgentRow, drawing: Drawing): Html {
       >${stateIcon(row.state)}<span class="cut" title="${row.name}">${row.name}</span
       >${row.type !== undefined && html`<span class="tag">${row.type}</span>`}</span
     >${lane(html`${grid}${bar(row, drawing)}`)}<span class="num">${timeText(row, now)}</span
-    ><span class="num">${row.work.model === "" ? "–" : money(row.work.costUsd)}</span>`;
+    ><span class="num">${money(row.cost, row.work.costUsd)}</span>`;
   return address === undefined
     ? html`<li class="tl-row" id="agent-${row.key}">${cells}</li>`
     : html`<li id="agent-${row.key}">
@@ -286,15 +295,17 @@ function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing
     const width = percent(Math.max(LEAST, (endedAt - startedAt) / (axis.end - axis.start)));
     return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
   });
-  const costs = all.map(({ work }) => work.costUsd);
-  const cost = costs.includes(undefined) ? undefined : costs.reduce<number>((sum, one = 0) => sum + one, 0);
+  const isPriced = all.every(({ work }) => work.costUsd !== undefined);
+  const exact = all.reduce((sum, { work }) => sum + (work.costUsd ?? 0), 0);
+  const cost = isPriced ? all.reduce((sum, row) => sum + row.cost, 0) : undefined;
   return html`<li id="finished">
     <details class="tl-fold" id="finished-fold" data-kept ${isOpen && html` open`}>
       <summary class="tl-row" data-row>
         <span class="tl-name d1"
           >${icon("done", "green")}<span class="cut">${all.length} finished</span
           >${icon("chev", "faint")}</span
-        >${lane(html`${drawing.grid}${bars}`)}<span class="num"></span><span class="num">${money(cost)}</span>
+        >${lane(html`${drawing.grid}${bars}`)}<span class="num"></span
+        ><span class="num">${money(cost, exact)}</span>
       </summary>
       <ol aria-label="Finished agents">
         ${rows.map((row) => agentRow(row, drawing))}
