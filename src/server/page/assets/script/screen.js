@@ -121,6 +121,9 @@ const isTyped = (element) =>
       ? element.checked !== element.defaultChecked
       : element.value !== element.defaultValue));
 
+/** Set by the script alone. */
+const OWN_ATTRIBUTES = ["data-stuck", "data-up", "style"];
+
 /* A complaint, and the text that it is about, stay until the next page. */
 const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
 const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
@@ -137,7 +140,7 @@ export function update({ title, icon, html, waiting: count }) {
       // A part that a person opened stays open where it is, and a disabled button stays disabled.
       beforeAttributeUpdated: (name, element) =>
         !(name === "open" && /^(?:DETAILS|DIALOG)$/.test(element.tagName)) &&
-        name !== "data-stuck" &&
+        !OWN_ATTRIBUTES.includes(name) &&
         !(element.tagName === "BUTTON" && isRefused(element)),
     },
   });
