@@ -1,10 +1,19 @@
 /** Where parts of the page stand in the window, and what moves them. */
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { ME } from "../../runs/support.ts";
+import {
+  ME,
+  callingInTurn,
+  databaseFile,
+  mine,
+  note,
+  noteTool,
+  openServer,
+  startRun,
+} from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
 import { NOW, seededRuns } from "./seeded-runs.ts";
-import { openPages } from "./support.ts";
+import { linkTo, openPages } from "./support.ts";
 
 describe("in Chromium", { tags: "chromium" }, () => {
   const open = browser({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
@@ -57,5 +66,50 @@ describe("in Chromium", { tags: "chromium" }, () => {
       "1px",
       "rgb(255, 255, 255)",
     ]);
+  });
+
+  const topOf = async (page: Page, selector: string): Promise<number> =>
+    Math.round((await page.locator(selector).boundingBox())?.y ?? Number.NaN);
+
+  test("a line that a person points at stays where it is when newer ones come and when it is folded", async () => {
+    const opened: (() => void)[] = [];
+    const tools = [noteTool([], () => new Promise((resolve) => opened.push(resolve)))];
+    const turns = ["a", "b", "c", "d"].map((text) => [note(text)]);
+    const { service } = openServer(databaseFile(), { model: callingInTurn(...turns), tools });
+    const { id } = await startRun(service, "note these");
+    const { page } = await open(linkTo(await openPages(service), id, "decide"));
+    const steps = page.locator(".steps .i");
+    const next = async (count: number): Promise<void> => {
+      await expect.poll(() => opened.length).toBe(count);
+      await expect.poll(() => steps.count()).toBeGreaterThanOrEqual(count);
+      opened[count - 1]?.();
+    };
+    await next(1);
+    await expect.poll(() => opened.length).toBe(2);
+    const row = `#${await page.locator(".steps li").last().getAttribute("id")}`;
+    await expect.poll(() => steps.count()).toBe(2);
+    await page.locator(row).hover();
+    const before = await topOf(page, row);
+    await next(2);
+    await next(3);
+    await page.locator(".steps details").waitFor();
+    await expect.poll(() => opened.length).toBe(4);
+    await page.locator(".steps").getByText("4").first().waitFor();
+    expect(await topOf(page, row)).toBe(before);
+    opened[3]?.();
+  });
+
+  test("lines of the activity stay where they are while newer ones are out of sight", async () => {
+    const { page, runs, service, go } = await seeded();
+    await go(`/runs/${runs.twelve}/work`);
+    const row = `#${await page.locator(".feed > li").nth(4).getAttribute("id")}`;
+    await page.evaluate(
+      `window.scrollTo(0, document.querySelector("${row}").getBoundingClientRect().top - 120)`,
+    );
+    await page.mouse.move(2, 2);
+    const before = await topOf(page, row);
+    await mine(service).control.tell(runs.twelve, { text: "look at the crontab again" });
+    await page.locator(".feed").getByText("look at the crontab again").waitFor();
+    expect(await topOf(page, row)).toBe(before);
   });
 });
