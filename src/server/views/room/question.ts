@@ -187,7 +187,7 @@ function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | u
     }
     <div>
       <label class="label" for="${id}-0">Your answer</label>
-      ${textArea(html`id="${id}-0" class="field" name="v0" rows="3" required`, complaint?.form.get("v0") ?? "")}
+      ${textArea(html`id="${id}-0" class="field" name="v0" rows="2" required`, complaint?.form.get("v0") ?? "")}
     </div>
     <fieldset class="choices inline">
       <legend class="label">Send as</legend>
