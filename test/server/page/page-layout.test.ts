@@ -112,4 +112,53 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.locator(".feed").getByText("look at the crontab again").waitFor();
     expect(await topOf(page, row)).toBe(before);
   });
+
+  test("at 1440 px the chosen agent stands beside the timeline", async () => {
+    const { page, runs, go } = await seeded();
+    await page.setViewportSize({ width: 1440, height: 800 });
+    await go(`/runs/${runs.hundred}/work`);
+    const [times, agent] = [
+      await page.locator(".main > .panel").boundingBox(),
+      await page.locator("#agent").boundingBox(),
+    ];
+    expect(agent?.y).toBe(times?.y);
+    expect(agent?.x ?? 0).toBeGreaterThan((times?.x ?? 0) + (times?.width ?? 0));
+  });
+
+  test("the key of the timeline has what is drawn, in its colours, and nothing else", async () => {
+    const { page, runs, go } = await seeded();
+    for (const run of [runs.twelve, runs.hundred, runs.cancelled]) {
+      await go(`/runs/${run}/work`);
+      const colours = (where: string): Promise<string[]> =>
+        page.evaluate(`[...new Set([...document.querySelectorAll("${where} rect:not(.edge, .some)")]
+          .map((e) => getComputedStyle(e).fill + getComputedStyle(e).strokeDasharray))].sort()`);
+      expect(await colours(".legend")).toEqual(await colours(".tl-body"));
+    }
+  });
+
+  test("the search stays where it is on screens that are not live", async () => {
+    const { page, go } = await seeded();
+    const left = async (): Promise<number | undefined> => (await page.locator(".find").boundingBox())?.x;
+    const live = await left();
+    await go("/files");
+    expect(await left()).toBe(live);
+  });
+
+  test("digits open the tabs of a run, and the list of keys names every key", async () => {
+    const { page, runs, go } = await seeded();
+    await go(`/runs/${runs.done}/work`);
+    for (const [key, tab] of [
+      ["3", "Answer"],
+      ["4", "Files"],
+      ["1", "Work"],
+      ["2", "Review"],
+    ] as const) {
+      await page.keyboard.press(key);
+      await page.locator(".tabs [aria-current=page]").getByText(tab).waitFor();
+    }
+    await page.keyboard.press("?");
+    const keys = await page.locator("#keys kbd:visible").allInnerTexts();
+    expect(keys).toEqual(expect.arrayContaining(["1", "2", "3", "4", "?", "Esc", "Space", "Ctrl K"]));
+    expect(keys.join()).not.toContain("⌘");
+  });
 });

@@ -64,12 +64,12 @@ function detail(
     return html`${diffLooks(viewer)}${diff}${more}`;
   }
   if (preview.kind === "command") {
-    return html`<div class="command" tabindex="0" role="region" aria-label="The command">
+    return html`<div class="command" tabindex="0" role="group" aria-label="The command">
         <span class="prompt" aria-hidden="true">$</span><code>${text}</code>
       </div>
       ${more}`;
   }
-  return html`<pre class="json" tabindex="0" role="region" aria-label="Arguments">${text}</pre>
+  return html`<pre class="json" tabindex="0" role="group" aria-label="Arguments">${text}</pre>
     ${more}`;
 }
 

@@ -46,7 +46,8 @@ export function renderFiles(screen: FilesScreen, head?: Html): Html {
     ${renderTree(screen.tree)}
     <section aria-label="File">${content(screen)}</section>
   </div>`;
-  return html`${head}${mainOf(screen.session, "", panel)}`;
+  const title = head === undefined && !shows && html`<h1 class="hide">Files</h1>`;
+  return html`${head}${mainOf(screen.session, "", html`${title}${panel}`)}`;
 }
 
 const sizeText = (bytes: number): string =>
@@ -70,7 +71,7 @@ function content(screen: FilesScreen): Html {
     return html`${head(screen)}
       <div class="empty">
         ${icon("file")}
-        <h3>This file is not text</h3>
+        <h2>This file is not text</h2>
         <p>${sizeText(text?.byteLength ?? 0)}, ${file.mimeType ?? "unknown type"}</p>
       </div>`;
   }
@@ -85,7 +86,7 @@ function content(screen: FilesScreen): Html {
 
 const CHOOSE = html`<div class="empty">
   ${icon("file")}
-  <h3>Choose a file</h3>
+  <h2>Choose a file</h2>
 </div>`;
 
 /** Shows all that one run did to the file as one change, or the changes one by one. */
@@ -164,7 +165,7 @@ function source(text: string, { tree: { path }, file }: FilesScreen): Html {
     class="source"
     data-language="${languageOf(path)}"
     tabindex="0"
-    role="region"
+    role="group"
     aria-label="Content"
   >
     <table>

@@ -269,7 +269,7 @@ const opposedSides = (folder: string, diff: Html): Html =>
           ? html`<p class="note">No lines.</p>`
           : html`<pre
               tabindex="0"
-              role="region"
+              role="group"
               aria-label="In the folder now"
             ><code>${displayBlock(cutMiddle(folder, MAX.side))}</code></pre>`
       }

@@ -53,6 +53,7 @@ export function renderReview(screen: ReviewScreen): Html {
       ${view && decided(view, proposal !== undefined)}
     </aside>
     <div id="requests">
+      ${view === undefined && html`<h1 class="hide">Needs you</h1>`}
       ${complaint && !isShownThere && html`<p class="notice ${complaint.isDone ? "intro" : complaint.isTold ? "amber" : "red"}" role="alert">${complaint.isDone && icon("done", "green")}<span>${complaint.problem}</span></p>`}
       ${renderRequests({ ...screen, requests })} ${proposal?.content}
       ${!isShown && emptyPanel("done", words.empty.requests)}

@@ -79,7 +79,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
   const next = isLate ? html`<span class="i-amber">due since ${due}</span>` : due;
   return html`<article class="sched" id="${id}" data-row tabindex="-1">
     <div class="sched-what">
-      <h3 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h3>
+      <h2 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h2>
       <p class="small dim anywhere">
         ${folder !== undefined && html`<span class="tag">${oneLine(folder, 40)}</span> `}${capital(expressionWords(expression))}
         (${zoneWords(timeZone)})

@@ -59,7 +59,7 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${hasNavigation && html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>`}
       <div class="top-side">
         ${sharedNote(session)} ${hasNavigation && SEARCH_LINK}
-        ${isLive && html`<span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>`}
+        ${isLive ? html`<span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>` : STILL}
         ${session.isLoggedIn && html`<form method="post" action="/logout"><button class="btn bare small">Log out</button></form>`}
         ${settingsMenu(hasNavigation)}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
@@ -71,6 +71,11 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
     ${main}
     ${hasNavigation && html`<nav class="tabbar" aria-label="Main, phone">${links(session, place, waiting, true)}</nav>`}`;
 }
+
+/** As wide as the mark of a live screen, so that nothing beside it moves. */
+const STILL = html`<span class="live still" aria-hidden="true"
+  ><span class="dot"></span><span>Live</span></span
+>`;
 
 /** Only attributes, because it is for the script. */
 const renderNews = ({ key, kind, name, text, address }: News): Html =>
@@ -150,10 +155,16 @@ export const titleOf = ({ title, waiting }: Screen): string =>
 
 export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.svg" } as const;
 
+/** A key as the person's keyboard names it. */
+const keyCap = (key: string): Html =>
+  key.startsWith("Ctrl ")
+    ? html`<kbd class="not-mac">${key}</kbd><kbd class="mac">⌘${key.slice(5)}</kbd> `
+    : html`<kbd>${key}</kbd> `;
+
 const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
   <h2 id="keys-h">Keyboard shortcuts</h2>
   <div class="keys">
-    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map((key) => html`<kbd>${key}</kbd> `)}</span><span>${effect}</span>`)}
+    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map(keyCap)}</span><span>${effect}</span>`)}
   </div>
   <form method="dialog"><button class="btn">Close</button></form>
 </dialog>`;
