@@ -12,6 +12,7 @@ import {
   startRun,
 } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
+import { ASKED_AT, QUESTIONS, askingRun } from "./question-runs.ts";
 import { NOW, seededRuns } from "./seeded-runs.ts";
 import { linkTo, openPages } from "./support.ts";
 
@@ -160,5 +161,68 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const keys = await page.locator("#keys kbd:visible").allInnerTexts();
     expect(keys).toEqual(expect.arrayContaining(["1", "2", "3", "4", "?", "Esc", "Space", "Ctrl K"]));
     expect(keys.join()).not.toContain("⌘");
+  });
+
+  test("an unknown run or page keeps the bar, gives the reason and leads home", async () => {
+    const { page, go } = await seeded();
+    for (const path of ["/runs/run_nobody", "/runs/run_nobody/files", "/nowhere"]) {
+      await go(path);
+      await page.getByRole("heading", { name: "Page not found" }).waitFor();
+      await page.getByRole("navigation", { name: "Main", exact: true }).getByText("Files").waitFor();
+    }
+    await page.getByRole("link", { name: "Show all runs" }).click();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
+  });
+
+  test("a reload keeps what was typed and chosen, until it is sent", async () => {
+    const { page, runs, go } = await seeded();
+    await page.getByLabel("New task").fill("Look around");
+    await page.locator("#chip-goal > summary").click();
+    await page.locator("#goal").fill("There is a report");
+    await page.locator("#chip-model > summary").click();
+    await page.locator("label", { has: page.locator("input[value='claude-haiku-4-5']") }).click();
+    await page.reload();
+    await expect.poll(() => page.locator("#chip-model [data-chip]").innerText()).toBe("claude-haiku-4-5");
+    expect(await page.locator("#goal").inputValue()).toBe("There is a report");
+    expect(await page.locator("#chip-goal [data-chip]").innerText()).toBe("Goal: 1 criterion");
+    await go(`/runs/${runs.twelve}/review`);
+    const card = page.locator("[data-approval]").nth(1);
+    await card.locator("[data-fold=edit] > summary").click();
+    const command = card.getByRole("textbox", { name: "command" });
+    await card.locator("[data-mounted]").first().waitFor();
+    await command.fill("node --test");
+    await card.locator("[data-fold=reject] > summary").click();
+    await card.locator("textarea[name=message]").fill("not now");
+    await page.reload();
+    await expect.poll(() => card.locator("textarea[name=message]").inputValue()).toBe("not now");
+    expect(await card.locator("textarea[name=edited_text]").inputValue()).toBe("node --test");
+    await card.locator("[data-fold=reject]").evaluate((fold) => fold.setAttribute("open", ""));
+    await card.getByRole("button", { name: "Reject", exact: true }).click();
+    await expect.poll(() => page.locator("[data-approval]").count()).toBe(1);
+    expect(await page.evaluate("Object.values(sessionStorage).includes('not now')")).toBe(false);
+  });
+
+  test("answers to a question outlast a reload", async () => {
+    const { service, runId } = await askingRun(QUESTIONS.slice(0, 1));
+    const { page } = await open(linkTo(await openPages(service, () => ASKED_AT), runId, "decide"));
+    await page.locator("input[data-other]").fill("gold");
+    await page.getByLabel("Sunday").check();
+    await page.getByLabel("Coats of paint").fill("2");
+    await page.reload();
+    await expect.poll(() => page.getByLabel("Coats of paint").inputValue()).toBe("2");
+    expect(await page.getByLabel("Sunday").isChecked()).toBe(true);
+    expect(await page.getByLabel("Saturday").isChecked()).toBe(false);
+    expect(await page.locator("input[data-other]").inputValue()).toBe("gold");
+    expect(await page.locator("input[name=v0][value=other]").isChecked()).toBe(true);
+  });
+
+  test("a memory is deleted only after a second question", async () => {
+    const { page, go } = await seeded();
+    await go("/files/memories/pager.md");
+    await page.getByText("Edit", { exact: true }).click();
+    expect(await page.getByRole("button", { name: "Delete this memory" }).isVisible()).toBe(false);
+    await page.getByText("Delete this memory…").click();
+    await page.getByText("Agents can no longer read it.").waitFor();
+    expect(await page.getByRole("button", { name: "Delete this memory" }).isVisible()).toBe(true);
   });
 });

@@ -193,13 +193,14 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
       )}
       <p><button class="btn ink" name="action" value="save">Save</button></p>
     </form>
-    <form method="post" action="/files/delete" autocomplete="off" class="stack">
-      <input type="hidden" name="path" value="${path}" />
-      <p>
-        <button class="btn no">Delete this memory</button>
-        <span class="note">Agents can no longer read it. This cannot be undone.</span>
-      </p>
-    </form>
+    <details class="fold">
+      <summary class="btn no">Delete this memory…</summary>
+      <form method="post" action="/files/delete" autocomplete="off" class="stack">
+        <input type="hidden" name="path" value="${path}" />
+        <p>Agents can no longer read it. This cannot be undone.</p>
+        <p><button class="btn no">Delete this memory</button></p>
+      </form>
+    </details>
   </details>`;
 }
 

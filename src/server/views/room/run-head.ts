@@ -145,7 +145,7 @@ function thumbMenu({ run }: RunView): Html {
     ? html`<a class="btn ink" href="${runPath(run.id)}/answer#more">${icon("say")}Continue with a message</a>`
     : html`<form method="post" action="${runPath(run.id)}/tell" autocomplete="off">
           <label class="label" for="thumb-text">Message the agent (read at its next step)</label>
-          ${textArea(html`id="thumb-text" name="text" class="field" rows="2" maxlength="20000" required data-draft`, "")}
+          ${textArea(html`id="thumb-text" name="text" class="field" rows="2" maxlength="20000" required`, "")}
           <button class="btn ink">Send</button>
         </form>
         ${cancelling(run)}`;

@@ -159,7 +159,7 @@ function scheduleForm({ draft, preview, folder, readiness, refused, edited }: Sc
     <div class="sched-fields">
       <label class="sched-wide"
         ><span class="label">Task</span>
-        ${textArea(html`id="new-task" name="task" class="field" rows="3" maxlength="100000" required data-draft placeholder="What should an agent do each time?"${wrong("task")}`, draft.task)}
+        ${textArea(html`id="new-task" name="task" class="field" rows="3" maxlength="100000" required placeholder="What should an agent do each time?"${wrong("task")}`, draft.task)}
       </label>
       <div class="sched-wide sched-choices">
         ${startChips(readiness.folders && !edited ? { folder } : {}, edited ? { ...readiness, folders: [] } : readiness, { chosen: draft.choices, fault: own?.field && FAULTS[own.field] }, "its runs")}

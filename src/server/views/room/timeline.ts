@@ -7,6 +7,7 @@ import { GENERAL_PURPOSE } from "../../../tools/tool.ts";
 import { waitsIn } from "../waits.ts";
 import { type Html, html, icon } from "../html.ts";
 import { duration } from "./duration.ts";
+import words from "../words.json" with { type: "json" };
 import { elapsed, money, timeOf, tokens } from "./figures.ts";
 import { current } from "./pieces.ts";
 import {
@@ -355,22 +356,9 @@ function bar({ work, state, asked, depth, waitsSince: since }: AgentRow, { axis,
   return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits}${idle}${isOpen && state !== AGENT_ASKS && state !== WAITS && edge}`;
 }
 
-/** Pieces of bars, each with its meaning. */
-const PIECES = [
-  ["tick", "tool calls"],
-  ["at-work-tick", "tool calls at work"],
-  ["at-work", "at work"],
-  ["whole", "ended"],
-  ["asks", "waiting for an answer"],
-  ["waits", "waiting"],
-  ["broke", "failed"],
-] as const;
-
 /** Explains the pieces that are drawn in `times`. */
 function legend({ text }: Html): Html {
-  const shown = PIECES.filter(
-    ([name]) => text.includes(`class="${name}"`) || text.includes(`class="${name} past"`),
-  );
+  const shown = Object.entries(words.barPieces).filter(([name]) => text.includes(`class="${name}`));
   return html`<div class="legend desk">
     ${shown.map(
       ([name, meaning]) =>

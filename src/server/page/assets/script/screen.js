@@ -93,9 +93,8 @@ export async function mount(text) {
   waiting = Number(document.querySelector(".count.amber")?.textContent ?? 0);
   learnNews();
   localize();
-  dress();
   restoreTyped();
-  showProposed();
+  dress();
   void restoreFolders();
   document.querySelector("dialog[data-opened]")?.showModal();
   if (location.hash === "") document.querySelector("[autofocus], .ask")?.focus({ preventScroll: true });
