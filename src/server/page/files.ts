@@ -57,13 +57,10 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   const { backend, view } = found;
   const base = filesPath(runId);
   const path = readPath(request.address, base);
-  const [only = "", ...others] = view?.filesChanged ?? [];
-  if (path === "/" && only !== "" && others.length === 0 && query.size === 0)
-    return filesScreen({
-      ...request,
-      address: filePath(base, only),
-      query: new URLSearchParams({ view: "changes" }),
-    });
+  const [only = "/", ...others] = view?.filesChanged ?? [];
+  const change = { address: filePath(base, only), query: new URLSearchParams({ view: "changes" }) };
+  if (path === "/" && only !== path && others.length === 0 && query.size === 0)
+    return filesScreen({ ...request, ...change });
   // Those who follow a shared link see the changes of the run, and no file as it is.
   const isOnlyChanged = isShared(session);
   const asked = isOnlyChanged ? "" : (query.get("q") ?? "").trim().slice(0, 200);

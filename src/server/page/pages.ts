@@ -129,8 +129,7 @@ export class Pages {
     const picture = await live.read();
     if (picture === undefined) return this.#show(reply, asked.session, 404, undefined);
     const { screen, mark } = shownAt(picture, this.#options.clock());
-    const follow = { mark, ...(live.address && { address: live.address() }) };
-    return this.#show(reply, asked.session, 200, screen, follow);
+    reply.html(200, renderDocument(screen, { mark, ...(live.address && { address: live.address() }) }));
   }
 
   /** Without a screen, the bar and the way home stay for those who see more than one run. */
@@ -219,10 +218,8 @@ export class Pages {
       return this.#show(reply, session, 200, await searchScreen(context, query, now, reply.left()));
     if (isCallback(url.pathname) && mayRun(session)) {
       const [after, plain] = [await afterLogin(context, query), await serversScreen(context)];
-      return this.#show(reply, session, 200, after(now), {
-        mark: shownAt(plain, now).mark,
-        address: serversPath(),
-      });
+      const follow = { mark: shownAt(plain, now).mark, address: serversPath() };
+      return this.#show(reply, session, 200, after(now), follow);
     }
     if (runId !== undefined && action === "/export")
       return this.#sendText(reply, session, await exportText(context, runId, query));

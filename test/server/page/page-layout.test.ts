@@ -225,4 +225,18 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.getByText("Agents can no longer read it.").waitFor();
     expect(await page.getByRole("button", { name: "Delete this memory" }).isVisible()).toBe(true);
   });
+
+  test("a decided request is opened: the change, the decision and the reason", async () => {
+    const { page, runs, service, go } = await seeded();
+    const [edit] = (await mine(service).read.view(runs.twelve))?.requests ?? [];
+    const answer = { type: "reject", message: "not before the tests pass" } as const;
+    await mine(service).requests.answer(runs.twelve, { requestId: edit?.id ?? "", answer }, "page");
+    await go(`/runs/${runs.twelve}/review`);
+    const past = page.locator(".past-box");
+    await past.getByText("not before the tests pass").waitFor();
+    await past.getByRole("link").first().click();
+    await page.getByText("Rejected at").getByText("not before the tests pass").waitFor();
+    await page.getByRole("group", { name: "What would change" }).waitFor();
+    expect(await page.locator("[data-approval] form").count()).toBe(0);
+  });
 });

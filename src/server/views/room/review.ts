@@ -5,7 +5,7 @@ import { byRuleText } from "../../../runs/asked-words.ts";
 import type { RunRequest, RunView } from "../../../runs/run.ts";
 import { BY_RULE, DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
-import type { ApprovalViewer } from "../../contracts/viewer.ts";
+import { type ApprovalViewer, callPath, isShared } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import { headline, renderCard, requestIcon } from "./card.ts";
@@ -50,7 +50,7 @@ export function renderReview(screen: ReviewScreen): Html {
     (complaint?.requestId === PROPOSED && typeof screen.proposed?.change === "object");
   const content = html`<aside class="queue" aria-label="Requests">
       ${(proposal === undefined || waiting > 0) && queue({ ...screen, requests }, waiting)} ${proposal?.lists}
-      ${view && decided(view, proposal !== undefined)}
+      ${view && decided(view, proposal !== undefined, viewer)}
     </aside>
     <div id="requests">
       ${view === undefined && html`<h1 class="hide">Needs you</h1>`}
@@ -113,16 +113,17 @@ export const describeChannel = (by: string): string =>
   CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
 /** `isListed`: the reviews of the change stand in a list of their own. */
-function decided(view: RunView, isListed: boolean): Html | undefined {
+function decided(view: RunView, isListed: boolean, { session }: ApprovalViewer): Html | undefined {
   const past = view.requests
     .filter((asked) => asked.status !== "pending" && !(isListed && isReview(asked)))
     .toReversed();
   if (past.length === 0) return undefined;
+  const isOwner = session !== "app" && !isShared(session);
   const items = past.slice(0, MAX.decided).map((asked) => {
     const again = isQuestion(asked) ? "" : askedAgainText(asked, view);
     const own = isQuestion(asked) && asked.decidedBy === DEADLINE ? EXPIRED : DECISIONS[asked.status];
     const state: State = again === "" ? own : { ...own, icon: "again", tone: "amber" };
-    const answer = isQuestion(asked) && asked.answer && answerText(asked.answer);
+    const answer = asked.answer && answerText(asked.answer);
     const { decidedBy } = asked;
     const hasWord = decidedBy === undefined || asked.status === "withdrawn" || state.word === EXPIRED.word;
     const by =
@@ -133,7 +134,8 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
     const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;
     return html`<li>
       <span class="past"
-        >${icon(state.icon, state.tone)}${headline(asked)}<small class="anywhere"
+        >${icon(state.icon, state.tone)}${!isQuestion(asked) && isOwner ? html`<a class="link" href="${callPath(asked.runId, asked.id)}">${headline(asked)}</a>` : headline(asked)}<small
+          class="anywhere"
           >${by || state.word}${at}${answer && `: ${oneLine(displayText(answer), MAX.answer)}`}${again}</small
         ></span
       >

@@ -59,7 +59,9 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${hasNavigation && html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>`}
       <div class="top-side">
         ${sharedNote(session)} ${hasNavigation && SEARCH_LINK}
-        ${isLive ? html`<span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>` : STILL}
+        <span class="live${!isLive && " still"}"
+          ><span class="dot"></span><span ${isLive && html`id="live-word"`}>Live</span></span
+        >
         ${session.isLoggedIn && html`<form method="post" action="/logout"><button class="btn bare small">Log out</button></form>`}
         ${settingsMenu(hasNavigation)}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
@@ -71,11 +73,6 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
     ${main}
     ${hasNavigation && html`<nav class="tabbar" aria-label="Main, phone">${links(session, place, waiting, true)}</nav>`}`;
 }
-
-/** As wide as the mark of a live screen, so that nothing beside it moves. */
-const STILL = html`<span class="live still" aria-hidden="true"
-  ><span class="dot"></span><span>Live</span></span
->`;
 
 /** Only attributes, because it is for the script. */
 const renderNews = ({ key, kind, name, text, address }: News): Html =>
