@@ -115,7 +115,7 @@ export async function partScreen(
   return { title, place: "runs", waiting, isLive: false, session, main: mainOf(session, "", main) };
 }
 
-/** Replaces a screen that does not exist, or that the session may not see: it does not say which. */
+/** Answers for a missing screen, and for one that the session may not see, alike. */
 export async function missingScreen({ runs, session }: ScreenContext): Promise<Screen> {
   const main = html`<div class="panel empty">
     <h1>Page not found</h1>

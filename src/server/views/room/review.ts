@@ -8,6 +8,7 @@ import { answerText } from "../../../tools/check-answer.ts";
 import { type ApprovalViewer, callPath, isShared } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
+import { markdownText } from "../content/texts.ts";
 import { headline, renderCard, requestIcon } from "./card.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { emptyPanel, mainOf } from "./pieces.ts";
@@ -43,6 +44,7 @@ export function renderReview(screen: ReviewScreen): Html {
   const proposal = renderProposed(screen);
   // The whole change stands in the place of the question about it.
   const requests = screen.requests.filter(({ asked }) => proposal === undefined || !isReview(asked));
+  const summary = screen.requests.find(({ asked }) => isReview(asked))?.why;
   const waiting = requests.length + rest;
   const isShown = proposal !== undefined || requests.length > 0;
   const isShownThere =
@@ -55,8 +57,9 @@ export function renderReview(screen: ReviewScreen): Html {
     <div id="requests">
       ${view === undefined && html`<h1 class="hide">Needs you</h1>`}
       ${complaint && !isShownThere && html`<p class="notice ${complaint.isDone ? "intro" : complaint.isTold ? "amber" : "red"}" role="alert">${complaint.isDone && icon("done", "green")}<span>${complaint.problem}</span></p>`}
-      ${renderRequests({ ...screen, requests })} ${proposal?.content}
-      ${!isShown && emptyPanel("done", words.empty.requests)}
+      ${renderRequests({ ...screen, requests })}
+      ${proposal && summary && html`<section class="panel pad intro" aria-label="The agent’s summary">${markdownText(summary)}</section>`}
+      ${proposal?.content} ${!isShown && emptyPanel("done", words.empty.requests)}
       ${rest > 0 && html`<p class="note pad">${rest} more are shown when these are decided.</p>`}
     </div>`;
   return mainOf(viewer.session, "review", content);

@@ -152,16 +152,10 @@ export const titleOf = ({ title, waiting }: Screen): string =>
 
 export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.svg" } as const;
 
-/** A key as the person's keyboard names it. */
-const keyCap = (key: string): Html =>
-  key.startsWith("Ctrl ")
-    ? html`<kbd class="not-mac">${key}</kbd><kbd class="mac">⌘${key.slice(5)}</kbd> `
-    : html`<kbd>${key}</kbd> `;
-
 const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
   <h2 id="keys-h">Keyboard shortcuts</h2>
   <div class="keys">
-    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map(keyCap)}</span><span>${effect}</span>`)}
+    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map((key) => html`<kbd class="${key.startsWith("Ctrl ") && "not-mac"}">${key}</kbd> `)}${keys.includes("Ctrl K") && html`<kbd class="mac">⌘K</kbd>`}</span><span>${effect}</span>`)}
   </div>
   <form method="dialog"><button class="btn">Close</button></form>
 </dialog>`;

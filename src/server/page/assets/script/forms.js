@@ -63,11 +63,11 @@ addEventListener(
   true,
 );
 
-/* What was typed and chosen in forms outlives a reload, and so do folds that a person opened or closed. */
+/* Typed texts, choices and folds that a person opened or closed outlive a reload. */
 const FIELDS = "form[method=post] :is(input, textarea, select)[name]";
 const UNKEPT = ["hidden", "password", "submit", "button"];
 const isDraft = (field) => field.matches?.(FIELDS) && !UNKEPT.includes(field.type);
-/** Names a form by its address and by what it is about. */
+/** Names a form by its address and its subject. */
 const formKey = (form) => {
   const about = form.querySelectorAll(
     ":is([name=request], [name=agent], [name=schedule], [name=edit], [name=path], [name=version])",

@@ -127,7 +127,7 @@ const OWN_ATTRIBUTES = ["data-stuck", "data-up", "style"];
 const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
 const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
 
-/** Where the mouse is; the browser's own idea of it is late after updates. */
+/** Position of the mouse, because `:hover` is late after updates. */
 let mouse;
 addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
   mouse = pointerType === "mouse" ? [clientX, clientY] : undefined;
