@@ -9,7 +9,7 @@ import { SETTINGS, SETTING_GROUPS, envName, flagName } from "../config/settings.
 import { defined } from "../core/unknown.ts";
 import { didYouMean } from "../core/options.ts";
 import type { StdioConnection } from "../handshake/handshake.ts";
-import { wrapText } from "./terminal/text.ts";
+import { columnsOf, wrapText } from "./terminal/text.ts";
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit or missed its goal. */
 export type ExitCode = 0 | 1 | 2 | 3;
@@ -285,7 +285,7 @@ function table(rows: readonly (readonly [string, string])[]): string[] {
   const indent = 2;
   const column = Math.min(32, Math.max(0, ...rows.map(([label]) => label.length)) + indent);
   return rows.flatMap(([label, text]) => {
-    const lines = wrapText(text, 100 - column - indent);
+    const lines = wrapText(text, Math.min(columnsOf(process.stdout), 100) - column - indent);
     const first = label.length < column ? label.padEnd(column) + (lines.shift() ?? "") : label;
     return [first, ...lines.map((line) => " ".repeat(column) + line)].map(
       (line) => " ".repeat(indent) + line,

@@ -3,10 +3,18 @@ import { isoTime } from "../core/clock.ts";
 import { closestName } from "../core/options.ts";
 import { oneLine } from "../core/text.ts";
 import { print } from "./terminal/printer.ts";
+import { wrapText } from "./terminal/text.ts";
+
+/** Breaks sentences between words at the terminal's width. Indented lines and JSON, which people copy, stay whole. */
+const wrapped = (text: string, { columns }: { columns?: number }): string =>
+  text
+    .split("\n")
+    .map((line) => (" {[".includes(line.charAt(0)) ? line : wrapText(line, columns || Infinity).join("\n")))
+    .join("\n");
 
 /** Writes lines to standard output. Returns the exit code of success. */
 export function say(...lines: readonly string[]): 0 {
-  print(lines.map((line) => `${line}\n`).join(""));
+  print(lines.map((line) => `${wrapped(line, process.stdout)}\n`).join(""));
   return 0;
 }
 
@@ -26,7 +34,9 @@ export const sayRows = (rows: readonly object[]): 0 =>
 
 /** Prints why a command failed, a line for each problem. Returns the exit code. */
 export function complain(problems: string | readonly string[], code: 1 | 2 = 1): 1 | 2 {
-  const lines = [problems].flat().map((problem) => `deepagent-mcp: ${problem}\n`);
+  const lines = [problems]
+    .flat()
+    .map((problem) => `${wrapped(`deepagent-mcp: ${problem}`, process.stderr)}\n`);
   print(lines.join(""), process.stderr);
   return code;
 }

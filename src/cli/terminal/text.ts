@@ -122,7 +122,8 @@ export function colorsFor(output: { isTTY?: boolean }, env: Readonly<Record<stri
 export const checkLines = (checks: readonly Check[], colors: Colors): string[] =>
   checks.map(({ name, ok, text }) => {
     const mark = ok ? colors.green("✔") : colors.red("✖");
-    return `${mark} ${name.padEnd(14)}${text.replaceAll("\n", `\n${" ".repeat(16)}`)}`;
+    const lines = wrapText(text, Math.max((process.stdout.columns || Infinity) - 16, 20));
+    return `${mark} ${name.padEnd(14)}${lines.join(`\n${" ".repeat(16)}`)}`;
   });
 
 /** Returns the columns of the terminal. A pipe, or a terminal that does not report them, has room for long lines. */

@@ -43,7 +43,7 @@ export interface SentForm {
   reply: Reply;
   now: number;
   /** Answers with a screen; `undefined`: there is none. */
-  show: (status: number, screen: Screen | undefined, follow?: Follow) => void;
+  show: (status: number, screen: Screen | undefined, follow?: Follow) => Promise<void>;
 }
 
 interface FormWork {
@@ -98,7 +98,7 @@ async function showAgain<Complained>(
 ): Promise<void> {
   const [picture, plain] = [await read(wrong), await read()];
   if (picture === undefined || plain === undefined) return show(404, undefined);
-  show(status, picture(now), { mark: shownAt(plain, now).mark, address });
+  return show(status, picture(now), { mark: shownAt(plain, now).mark, address });
 }
 
 /** Shows a screen of the run in the same way. */

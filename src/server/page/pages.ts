@@ -16,7 +16,7 @@ import { type LiveScreen, sendLive, shownAt } from "./live.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { Reply, readForm } from "./responses.ts";
 import type { PartScreen, Picture, ScreenContext, ScreenFacts } from "./screen-context.ts";
-import { waitingFor } from "./screen-context.ts";
+import { missingScreen, waitingFor } from "./screen-context.ts";
 import { accessScreen, rulesScreen, type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { HELD_MS } from "../auth/auth.ts";
@@ -127,14 +127,16 @@ export class Pages {
     if (live === undefined) return this.#answerStill(reply, asked);
     if (request.headers.accept === "text/event-stream") return this.#follow(reply, asked, live);
     const picture = await live.read();
-    if (picture === undefined) return this.#show(reply, 404, undefined);
+    if (picture === undefined) return this.#show(reply, asked.session, 404, undefined);
     const { screen, mark } = shownAt(picture, this.#options.clock());
-    return this.#show(reply, 200, screen, { mark, ...(live.address && { address: live.address() }) });
+    reply.html(200, renderDocument(screen, { mark, ...(live.address && { address: live.address() }) }));
   }
 
-  #show(reply: Reply, status: number, screen: Screen | undefined, follow?: Follow): void {
-    if (screen === undefined) return reply.html(404, this.#options.signIn.nothing);
-    reply.html(status, renderDocument(screen, follow));
+  /** Without a screen, the bar and the way home stay for those who see more than one run. */
+  async #show(reply: Reply, session: PageSession, status: number, screen?: Screen, follow?: Follow) {
+    if (screen !== undefined) return reply.html(status, renderDocument(screen, follow));
+    if (session.run !== undefined) return reply.html(404, this.#options.signIn.nothing);
+    reply.html(404, renderDocument(await missingScreen(await this.#context(session))));
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
@@ -213,22 +215,23 @@ export class Pages {
     const { session, url, runId, action } = asked;
     const [context, query, now] = [await this.#context(session), url.searchParams, this.#options.clock()];
     if (url.pathname === "/search")
-      return this.#show(reply, 200, await searchScreen(context, query, now, reply.left()));
+      return this.#show(reply, session, 200, await searchScreen(context, query, now, reply.left()));
     if (isCallback(url.pathname) && mayRun(session)) {
       const [after, plain] = [await afterLogin(context, query), await serversScreen(context)];
-      return this.#show(reply, 200, after(now), { mark: shownAt(plain, now).mark, address: serversPath() });
+      const follow = { mark: shownAt(plain, now).mark, address: serversPath() };
+      return this.#show(reply, session, 200, after(now), follow);
     }
     if (runId !== undefined && action === "/export")
-      return this.#sendText(reply, await exportText(context, runId, query));
+      return this.#sendText(reply, session, await exportText(context, runId, query));
     if (!/^\/files(?:\/|$)/.test(runId === undefined ? url.pathname : action))
-      return this.#show(reply, 200, await this.#part(asked, context));
+      return this.#show(reply, session, 200, await this.#part(asked, context));
     const request = { context, runId, address: url.pathname, query, now };
-    if (query.get("as") !== "text") return this.#show(reply, 200, await filesScreen(request));
-    return this.#sendText(reply, await fileText(request));
+    if (query.get("as") !== "text") return this.#show(reply, session, 200, await filesScreen(request));
+    return this.#sendText(reply, session, await fileText(request));
   }
 
-  #sendText(reply: Reply, text: string | undefined): void {
-    if (text === undefined) return this.#show(reply, 404, undefined);
+  async #sendText(reply: Reply, session: PageSession, text: string | undefined): Promise<void> {
+    if (text === undefined) return this.#show(reply, session, 404, undefined);
     reply.text(200, "text/plain", text);
   }
 
@@ -274,7 +277,7 @@ export class Pages {
       return reply.html(403, fixedNotice("noRight"));
     }
     const context = await this.#context(session);
-    const show: SentForm["show"] = (...shown) => this.#show(reply, ...shown);
+    const show: SentForm["show"] = (...shown) => this.#show(reply, session, ...shown);
     const now = this.#options.clock();
     return found.work({ context, runId: runId ?? "", form, reply, now, show });
   }

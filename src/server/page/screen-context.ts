@@ -114,3 +114,21 @@ export async function partScreen(
   const waiting = await waitingFor({ runs, session });
   return { title, place: "runs", waiting, isLive: false, session, main: mainOf(session, "", main) };
 }
+
+/** Answers for a missing screen, and for one that the session may not see, alike. */
+export async function missingScreen({ runs, session }: ScreenContext): Promise<Screen> {
+  const main = html`<div class="panel empty">
+    <h1>Page not found</h1>
+    <p>This page doesn’t exist, was deleted, or is not yours to see.</p>
+    <p><a class="link" href="/">Show all runs</a></p>
+  </div>`;
+  const waiting = await waitingFor({ runs, session });
+  return {
+    title: "Page not found",
+    place: "runs",
+    waiting,
+    isLive: false,
+    session,
+    main: mainOf(session, "home", main),
+  };
+}

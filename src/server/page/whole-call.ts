@@ -1,21 +1,21 @@
 /** The screen that shows all of a call that waits, however long it is, and the proof that a form came from there. */
 import { displayBlock, oneLine } from "../../core/text.ts";
-import type { Approval } from "../../runs/run.ts";
+import { type Approval, isApproval } from "../../runs/run.ts";
 import { type Html, html } from "../views/html.ts";
-import { pendingApprovals } from "../views/run-report.ts";
 import { renderWholeCall } from "../views/room/approval.ts";
 import { callParts } from "../views/shown-call.ts";
 import { factsDigest } from "./proposed.ts";
 import { type PartScreen, partScreen } from "./screen-context.ts";
-import type { PageSession } from "../contracts/viewer.ts";
+import { type PageSession, isShared } from "../contracts/viewer.ts";
 import { EMPTY, plainText } from "./whole-text.ts";
 
-/** Every argument in full, then the decision. `undefined`: no such run, or nothing that waits by this id. */
+/** Every argument in full, then the decision. Returns undefined if the run or the request is unknown. */
 export const callScreen: PartScreen = async (context, runId, query) => {
   const { runs, session, openCommand } = context;
   const view = await runs.read.view(runId);
-  const approval = view && pendingApprovals(view).find(({ id }) => id === query.get("approval"));
+  const approval = view?.requests.filter(isApproval).find(({ id }) => id === query.get("approval"));
   if (view === undefined || approval === undefined) return undefined;
+  if (approval.status !== "pending" && isShared(session)) return undefined;
   const parts: Html[] = [];
   for (const { name, text } of callParts(approval)) {
     const shown = text === "" ? EMPTY : await plainText(text, name, displayBlock);

@@ -299,3 +299,22 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+test.each([
+  ["help", ["--help"]],
+  ["the help of a command", ["serve", "--help"]],
+  ["doctor", ["doctor", "--offline"]],
+  ["an error", ["run", "--modle", "offline", "--no-such-flag", "and an argument that is not expected here"]],
+])("%s breaks between words on 80 columns", async (_name, args) => {
+  const home = terminalHome();
+  const terminal = openTerminal([process.execPath, await program(), ...args], {
+    columns: 80,
+    cwd: home.workspace,
+    env: { ...cleanEnv(), ...home.env },
+  });
+  await terminal.exited;
+  const lines = Buffer.from(terminal.output(), "latin1").toString("utf8").split("\r\n");
+  // Indented commands and JSON, which people copy, stay whole.
+  const prose = lines.filter((line) => !line.startsWith("  deepagent-mcp ") && !line.startsWith("  {"));
+  for (const line of prose) expect(displayWidth(line)).toBeLessThanOrEqual(80);
+});

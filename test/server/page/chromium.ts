@@ -66,7 +66,7 @@ export async function problemsOf(page: Page, looks = LOOKS): Promise<string[]> {
     if (sideways > 0) found.push(`at ${width}: ${sideways} px sideways`);
     if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
     const { violations } = await page.evaluate<{ violations: Violation[] }>(
-      `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })`,
+      `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] })`,
     );
     for (const { id, nodes } of violations) {
       found.push(`at ${width}: ${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);

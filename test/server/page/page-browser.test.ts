@@ -179,7 +179,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
       .getByRole("link", { name: /^Review/ })
       .first()
       .click();
-    const command = page.getByRole("region", { name: "The command" });
+    const command = page.getByRole("group", { name: "The command" });
     await page.locator("[data-approval]").first().focus();
     for (
       let presses = 0;

@@ -86,7 +86,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
       await page.locator("[data-approval]").waitFor();
       await page.keyboard.press("e");
       await mounted(page);
-      const [detail, foot] = [page.getByRole("region", { name: "Arguments" }), page.locator(".ask-foot")];
+      const [detail, foot] = [page.getByRole("group", { name: "Arguments" }), page.locator(".ask-foot")];
       const { y = 0, height = 0 } = (await detail.boundingBox()) ?? {};
       expect((await foot.boundingBox())?.y).toBeGreaterThanOrEqual(y + height);
     }

@@ -216,6 +216,18 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages.filter((message) => !message.includes("422"))).toEqual([]);
   });
 
+  test("all missing answers are named at once, in words of the page, and fields are as wide as their answers", async () => {
+    const { service, runId } = await asking(HULL);
+    const { page } = await visitPage(linkTo(await openPages(service), runId, "decide"));
+    const own = page.locator(".ask");
+    await own.getByRole("button", { name: "Send answer" }).click();
+    await own.getByText("Nothing was sent: 3 answers do not fit.").waitFor();
+    for (const name of ["Colour", "Coats", "Paint the name?"])
+      expect(await own.getByText(`'${name}' is missing.`).count()).toBe(1);
+    expect((await own.getByLabel("Coats").boundingBox())?.width).toBeLessThanOrEqual(200);
+    expect((await own.getByLabel("Anything else").boundingBox())?.height).toBeLessThan(40);
+  });
+
   test("what is typed and ticked outlasts other answers; declining needs no answer", async () => {
     const { service, runId } = await askingRun(QUESTIONS);
     const { page } = await visitPage(linkTo(await openPages(service), runId, "decide"));

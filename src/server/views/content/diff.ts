@@ -92,7 +92,7 @@ const element = (content: Html, { label, path }: DiffView, attribute?: Html): Ht
     class="diff"
     data-language="${languageOf(path)}"
     tabindex="0"
-    role="region"
+    role="group"
     aria-label="${label}"
     ${attribute}
   >

@@ -27,7 +27,7 @@ function row({ kind, id, runId, name, createdAt, expiresAt, opened, type, url }:
   const run = oneLine(displayText(name ?? runId ?? "All runs"), 160);
   return html`<article class="server" data-row tabindex="-1" id="access-${id}">
     <div class="server-what">
-      <h3 class="anywhere">${icon(isLink ? "link" : "bell")} ${what}</h3>
+      <h2 class="anywhere">${icon(isLink ? "link" : "bell")} ${what}</h2>
       <p class="small anywhere">
         ${runId === undefined ? run : html`<a class="link" href="${runPath(runId)}">${run}</a>`}
       </p>

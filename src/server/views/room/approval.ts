@@ -1,6 +1,8 @@
 /** One approval in a review: the exact call, and the decision. */
 import { offeredDecisions, offeredRules, ruleName } from "../../../tools/call-request.ts";
-import { displayName } from "../../../core/text.ts";
+import { capital, displayName, displayText } from "../../../core/text.ts";
+import { answerText } from "../../../tools/check-answer.ts";
+import { timeOf } from "./figures.ts";
 import { askedCall } from "../../../runs/asked-words.ts";
 import type { Approval } from "../../../runs/run.ts";
 import type { PersonDecision } from "../../../tools/request.ts";
@@ -64,12 +66,12 @@ function detail(
     return html`${diffLooks(viewer)}${diff}${more}`;
   }
   if (preview.kind === "command") {
-    return html`<div class="command" tabindex="0" role="region" aria-label="The command">
+    return html`<div class="command" tabindex="0" role="group" aria-label="The command">
         <span class="prompt" aria-hidden="true">$</span><code>${text}</code>
       </div>
       ${more}`;
   }
-  return html`<pre class="json" tabindex="0" role="region" aria-label="Arguments">${text}</pre>
+  return html`<pre class="json" tabindex="0" role="group" aria-label="Arguments">${text}</pre>
     ${more}`;
 }
 
@@ -100,7 +102,8 @@ export function renderWholeCall(
       <h2>${call.summary}</h2>
       ${renderDestination(approval)}
     </div>
-    ${parts} ${END} ${foot(approval, { viewer, isOfAll: false, isWhole: true, proof })}
+    ${approval.status !== "pending" && detail(approval, { ...call, isWhole: true }, viewer.session)} ${parts}
+    ${END} ${foot(approval, { viewer, isOfAll: false, isWhole: true, proof })}
   </article>`;
 }
 
@@ -122,6 +125,10 @@ function foot(
   approval: Approval,
   look: Omit<RequestLook, "now"> & { isWhole: boolean; proof?: string },
 ): Html {
+  const { status, decidedAt = 0, answer } = approval;
+  const reason = answer === undefined ? "" : displayText(answerText(answer) ?? "");
+  if (status !== "pending")
+    return html`<p class="ask-foot note">${capital(status)} at ${timeOf(decidedAt)}. ${reason}</p>`;
   if (!mayDecide(look.viewer.session)) return onlyLooks(look.viewer);
   const { complaint } = look;
   const offered = offeredDecisions(approval, look);

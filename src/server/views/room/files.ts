@@ -46,7 +46,8 @@ export function renderFiles(screen: FilesScreen, head?: Html): Html {
     ${renderTree(screen.tree)}
     <section aria-label="File">${content(screen)}</section>
   </div>`;
-  return html`${head}${mainOf(screen.session, "", panel)}`;
+  const title = head === undefined && !shows && html`<h1 class="hide">Files</h1>`;
+  return html`${head}${mainOf(screen.session, "", html`${title}${panel}`)}`;
 }
 
 const sizeText = (bytes: number): string =>
@@ -70,7 +71,7 @@ function content(screen: FilesScreen): Html {
     return html`${head(screen)}
       <div class="empty">
         ${icon("file")}
-        <h3>This file is not text</h3>
+        <h2>This file is not text</h2>
         <p>${sizeText(text?.byteLength ?? 0)}, ${file.mimeType ?? "unknown type"}</p>
       </div>`;
   }
@@ -85,7 +86,7 @@ function content(screen: FilesScreen): Html {
 
 const CHOOSE = html`<div class="empty">
   ${icon("file")}
-  <h3>Choose a file</h3>
+  <h2>Choose a file</h2>
 </div>`;
 
 /** Shows all that one run did to the file as one change, or the changes one by one. */
@@ -164,7 +165,7 @@ function source(text: string, { tree: { path }, file }: FilesScreen): Html {
     class="source"
     data-language="${languageOf(path)}"
     tabindex="0"
-    role="region"
+    role="group"
     aria-label="Content"
   >
     <table>
@@ -192,13 +193,14 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
       )}
       <p><button class="btn ink" name="action" value="save">Save</button></p>
     </form>
-    <form method="post" action="/files/delete" autocomplete="off" class="stack">
-      <input type="hidden" name="path" value="${path}" />
-      <p>
-        <button class="btn no">Delete this memory</button>
-        <span class="note">Agents can no longer read it. This cannot be undone.</span>
-      </p>
-    </form>
+    <details class="fold">
+      <summary class="btn no">Delete this memory…</summary>
+      <form method="post" action="/files/delete" autocomplete="off" class="stack">
+        <input type="hidden" name="path" value="${path}" />
+        <p>Agents can no longer read it. This cannot be undone.</p>
+        <p><button class="btn no">Delete this memory</button></p>
+      </form>
+    </details>
   </details>`;
 }
 

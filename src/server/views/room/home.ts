@@ -14,7 +14,7 @@ import { elapsed, money, timeOf } from "./figures.ts";
 import { type Refused, choice, composeBox, emptyPanel, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
-import { headline, requestIcon } from "./card.ts";
+import { headline, headlineText, requestIcon } from "./card.ts";
 import { type StartSettings, startChips } from "./start-choices.ts";
 import { ASKING, type Standing, WORKING, counted, stateIcon } from "./states.ts";
 import { requestsNeed } from "./waiting.ts";
@@ -73,7 +73,9 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
     // A proposed change has a screen of its own.
     const address = isReview(asked) ? `${runPath(asked.runId)}/review` : `/review#${anchorOf(asked)}`;
     const word = isQuestion(asked) && !isReview(asked) ? "Answer" : "Review";
-    const leading = html`<a class="btn small" data-row href="${address}">${word}</a>`;
+    const leading = html`<a class="btn small" data-row href="${address}"
+      >${word}<span class="hide"> ${headlineText(asked)}</span></a
+    >`;
     return html`<li id="need-${anchorOf(asked)}">
       ${icon(requestIcon(asked), "amber")}<span class="what">${headline(asked)}</span
       ><small class="cut">${who(asked)} · in “${oneLine(displayText(asked.task), 120)}”</small
@@ -206,7 +208,7 @@ function list({ runs, now }: HomeScreen): Html {
   const rows = runs.map((run) => {
     const before = day;
     day = dayName(run.createdAt, now);
-    const head = html`<h3 class="group" id="day-${isoTime(run.createdAt).slice(0, 10)}">${day}</h3>`;
+    const head = html`<h2 class="group" id="day-${isoTime(run.createdAt).slice(0, 10)}">${day}</h2>`;
     return [day !== before && head, row(isOfMany ? run : { ...run, folder: undefined }, now)];
   });
   return html`<section class="panel" aria-label="Runs, newest first">

@@ -14,7 +14,7 @@ export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
 export const emptyPanel = (sign: IconName, { title, text }: { title: string; text: Html | string }): Html =>
   html`<div class="panel empty">
     ${icon(sign)}
-    <h3>${title}</h3>
+    <h2>${title}</h2>
     <p>${text}</p>
   </div>`;
 

@@ -159,8 +159,7 @@ function refusal(stamp: string, { chosen, hasAgent }: FileLook): Html {
   const label = hasAgent
     ? "Rejected. Reason (the agent sees this and won’t propose it again in this run)"
     : "Rejected. Reason (shown to whoever continues this conversation)";
-  const field = html`class="field" name="m.${stamp}" id="m-${stamp}" rows="1" maxlength="${MAX.message}"
-  data-draft`;
+  const field = html`class="field" name="m.${stamp}" id="m-${stamp}" rows="1" maxlength="${MAX.message}"`;
   return html`<div class="refusal">
     ${icon("stop", "faint")} ${labelled(label, textArea(field, chosen?.refused ?? ""))}
   </div>`;
@@ -269,7 +268,7 @@ const opposedSides = (folder: string, diff: Html): Html =>
           ? html`<p class="note">No lines.</p>`
           : html`<pre
               tabindex="0"
-              role="region"
+              role="group"
               aria-label="In the folder now"
             ><code>${displayBlock(cutMiddle(folder, MAX.side))}</code></pre>`
       }

@@ -316,8 +316,7 @@ const messageField = (typed: string): Html =>
   labelled(
     "Message to the agent (it continues, then asks again)",
     textArea(
-      html`class="field" name="message" id="change-message" rows="3" maxlength="${MAX.message}" data-draft
-      data-says`,
+      html`class="field" name="message" id="change-message" rows="3" maxlength="${MAX.message}" data-says`,
       typed,
     ),
   );
@@ -326,8 +325,7 @@ function restFields(hasAgent: boolean, typed: string, press: Html): Html {
   const label = hasAgent
     ? "Reason for the unselected files (the agent sees this and won’t propose them again)"
     : "Reason for the unselected files (shown to whoever continues this conversation)";
-  const field = html`class="field" name="restMessage" id="rest-message" rows="2" maxlength="${MAX.message}"
-  data-draft`;
+  const field = html`class="field" name="restMessage" id="rest-message" rows="2" maxlength="${MAX.message}"`;
   return html`${labelled(label, textArea(field, typed))}
     <p>${press}</p>`;
 }

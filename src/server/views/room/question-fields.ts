@@ -32,7 +32,7 @@ export function fieldInput(field: Field, look: FieldLook): Html {
     ${
       field.type === "text" && field.format === undefined
         ? textArea(
-            html`${attributes} rows="3"
+            html`${attributes} rows="2"
             ${field.maxLength !== undefined && field.maxLength > 0 && html`maxlength="${field.maxLength}"`}`,
             value,
           )

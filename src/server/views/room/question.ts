@@ -90,7 +90,7 @@ function renderValue(question: Question): Html | undefined {
   if (question.kind !== "interrupt" || typeof question.value === "string") return undefined;
   const json = JSON.stringify(question.value, null, 2) ?? "";
   if (json === requestText(question)) return undefined;
-  return html`<pre class="json" tabindex="0" role="region" aria-label="What the tool sent">
+  return html`<pre class="json" tabindex="0" role="group" aria-label="What the tool sent">
 ${displayText(cutMiddle(json, MAX.value))}</pre>`;
 }
 
@@ -192,7 +192,7 @@ function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | u
     }
     <div>
       <label class="label" for="${id}-0">Your answer</label>
-      ${textArea(html`id="${id}-0" class="field" name="v0" rows="3" required`, complaint?.form.get("v0") ?? "")}
+      ${textArea(html`id="${id}-0" class="field" name="v0" rows="2" required`, complaint?.form.get("v0") ?? "")}
     </div>
     <fieldset class="choices inline">
       <legend class="label">Send as</legend>
@@ -204,10 +204,10 @@ function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | u
 function openButtons(url: string): Html | undefined {
   const safe = webAddress(url);
   if (safe === undefined) return undefined;
-  return html`<button class="btn ink" name="act" value="opened">Done, I opened it</button>
-    <a class="btn" href="${safe.href}" target="_blank" rel="noopener noreferrer"
+  return html`<a class="btn ink" href="${safe.href}" target="_blank" rel="noopener noreferrer"
       >${icon("link")}Open ${safe.host}</a
     >
+    <button class="btn" name="act" value="opened">Done, I opened it</button>
     ${copyButton("Copy address", { text: safe.href })}`;
 }
 

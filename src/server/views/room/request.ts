@@ -62,7 +62,7 @@ export const requestForm = (
   look: string,
   fields: Html,
 ): Html =>
-  html`<form class="${look}" method="post" action="${runPath(runId)}/reply" autocomplete="off">
+  html`<form class="${look}" method="post" action="${runPath(runId)}/reply" autocomplete="off" novalidate>
     <input type="hidden" name="request" value="${id}" />
     <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
     ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT}

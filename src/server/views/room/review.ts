@@ -5,9 +5,10 @@ import { byRuleText } from "../../../runs/asked-words.ts";
 import type { RunRequest, RunView } from "../../../runs/run.ts";
 import { BY_RULE, DEADLINE, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
-import type { ApprovalViewer } from "../../contracts/viewer.ts";
+import { type ApprovalViewer, callPath, isShared } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
+import { markdownText } from "../content/texts.ts";
 import { headline, renderCard, requestIcon } from "./card.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { emptyPanel, mainOf } from "./pieces.ts";
@@ -43,6 +44,7 @@ export function renderReview(screen: ReviewScreen): Html {
   const proposal = renderProposed(screen);
   // The whole change stands in the place of the question about it.
   const requests = screen.requests.filter(({ asked }) => proposal === undefined || !isReview(asked));
+  const summary = screen.requests.find(({ asked }) => isReview(asked))?.why;
   const waiting = requests.length + rest;
   const isShown = proposal !== undefined || requests.length > 0;
   const isShownThere =
@@ -50,12 +52,14 @@ export function renderReview(screen: ReviewScreen): Html {
     (complaint?.requestId === PROPOSED && typeof screen.proposed?.change === "object");
   const content = html`<aside class="queue" aria-label="Requests">
       ${(proposal === undefined || waiting > 0) && queue({ ...screen, requests }, waiting)} ${proposal?.lists}
-      ${view && decided(view, proposal !== undefined)}
+      ${view && decided(view, proposal !== undefined, viewer)}
     </aside>
     <div id="requests">
+      ${view === undefined && html`<h1 class="hide">Needs you</h1>`}
       ${complaint && !isShownThere && html`<p class="notice ${complaint.isDone ? "intro" : complaint.isTold ? "amber" : "red"}" role="alert">${complaint.isDone && icon("done", "green")}<span>${complaint.problem}</span></p>`}
-      ${renderRequests({ ...screen, requests })} ${proposal?.content}
-      ${!isShown && emptyPanel("done", words.empty.requests)}
+      ${renderRequests({ ...screen, requests })}
+      ${proposal && summary && html`<section class="panel pad intro" aria-label="The agent’s summary">${markdownText(summary)}</section>`}
+      ${proposal?.content} ${!isShown && emptyPanel("done", words.empty.requests)}
       ${rest > 0 && html`<p class="note pad">${rest} more are shown when these are decided.</p>`}
     </div>`;
   return mainOf(viewer.session, "review", content);
@@ -112,16 +116,17 @@ export const describeChannel = (by: string): string =>
   CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
 /** `isListed`: the reviews of the change stand in a list of their own. */
-function decided(view: RunView, isListed: boolean): Html | undefined {
+function decided(view: RunView, isListed: boolean, { session }: ApprovalViewer): Html | undefined {
   const past = view.requests
     .filter((asked) => asked.status !== "pending" && !(isListed && isReview(asked)))
     .toReversed();
   if (past.length === 0) return undefined;
+  const isOwner = session !== "app" && !isShared(session);
   const items = past.slice(0, MAX.decided).map((asked) => {
     const again = isQuestion(asked) ? "" : askedAgainText(asked, view);
     const own = isQuestion(asked) && asked.decidedBy === DEADLINE ? EXPIRED : DECISIONS[asked.status];
     const state: State = again === "" ? own : { ...own, icon: "again", tone: "amber" };
-    const answer = isQuestion(asked) && asked.answer && answerText(asked.answer);
+    const answer = asked.answer && answerText(asked.answer);
     const { decidedBy } = asked;
     const hasWord = decidedBy === undefined || asked.status === "withdrawn" || state.word === EXPIRED.word;
     const by =
@@ -132,7 +137,8 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
     const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;
     return html`<li>
       <span class="past"
-        >${icon(state.icon, state.tone)}${headline(asked)}<small class="anywhere"
+        >${icon(state.icon, state.tone)}${!isQuestion(asked) && isOwner ? html`<a class="link" href="${callPath(asked.runId, asked.id)}">${headline(asked)}</a>` : headline(asked)}<small
+          class="anywhere"
           >${by || state.word}${at}${answer && `: ${oneLine(displayText(answer), MAX.answer)}`}${again}</small
         ></span
       >

@@ -24,7 +24,7 @@ function row(saved: ApprovalRule, mayRemove: boolean): Html {
   const place = isUnsandboxed ? ", outside any sandbox" : rule.startsWith("Bash(") ? ", in the sandbox" : "";
   return html`<article class="server" data-row tabindex="-1" id="${id}">
     <div class="server-what">
-      <h3 class="anywhere"><code>${displayName(rule)}</code></h3>
+      <h2 class="anywhere"><code>${displayName(rule)}</code></h2>
       <p class="small anywhere">In ${displayText(folder)}${place}</p>
       <p class="small dim anywhere">
         Saved ${dayAndTime(createdAt)} ${describeChannel(createdBy)}.

@@ -29,7 +29,7 @@ export interface HeadLook {
 export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder, sharing }: HeadLook): Html {
   const { run } = view;
   const waiting = waitingIn(view).length;
-  return html`<div class="run-head">
+  return html`<section class="run-head" aria-label="This run">
       <div class="wrap">
         <p class="crumbs">
           ${isAll(viewer) && html`<a href="/">Runs</a>${icon("chev")}`}${folder !== undefined && html`<span class="cut">${oneLine(folder, 60)}</span>${icon("chev")}`}<code
@@ -42,7 +42,7 @@ export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder,
         </div>
         ${facts(view, viewer, now)} ${viewer !== "app" && tabs(view, tab, waiting)}
       </div>
-    </div>
+    </section>
     ${viewer !== "app" && tab !== "review" && waiting > 0 && reviewBar(view, viewer)}
     ${tab !== "review" && countUnapplied(run) > 0 && unappliedBar(run, viewer)}
     ${mayRun(viewer) && html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}`}`;
@@ -145,7 +145,7 @@ function thumbMenu({ run }: RunView): Html {
     ? html`<a class="btn ink" href="${runPath(run.id)}/answer#more">${icon("say")}Continue with a message</a>`
     : html`<form method="post" action="${runPath(run.id)}/tell" autocomplete="off">
           <label class="label" for="thumb-text">Message the agent (read at its next step)</label>
-          ${textArea(html`id="thumb-text" name="text" class="field" rows="2" maxlength="20000" required data-draft`, "")}
+          ${textArea(html`id="thumb-text" name="text" class="field" rows="2" maxlength="20000" required`, "")}
           <button class="btn ink">Send</button>
         </form>
         ${cancelling(run)}`;

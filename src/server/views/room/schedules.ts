@@ -79,7 +79,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
   const next = isLate ? html`<span class="i-amber">due since ${due}</span>` : due;
   return html`<article class="sched" id="${id}" data-row tabindex="-1">
     <div class="sched-what">
-      <h3 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h3>
+      <h2 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h2>
       <p class="small dim anywhere">
         ${folder !== undefined && html`<span class="tag">${oneLine(folder, 40)}</span> `}${capital(expressionWords(expression))}
         (${zoneWords(timeZone)})
@@ -159,7 +159,7 @@ function scheduleForm({ draft, preview, folder, readiness, refused, edited }: Sc
     <div class="sched-fields">
       <label class="sched-wide"
         ><span class="label">Task</span>
-        ${textArea(html`id="new-task" name="task" class="field" rows="3" maxlength="100000" required data-draft placeholder="What should an agent do each time?"${wrong("task")}`, draft.task)}
+        ${textArea(html`id="new-task" name="task" class="field" rows="3" maxlength="100000" required placeholder="What should an agent do each time?"${wrong("task")}`, draft.task)}
       </label>
       <div class="sched-wide sched-choices">
         ${startChips(readiness.folders && !edited ? { folder } : {}, edited ? { ...readiness, folders: [] } : readiness, { chosen: draft.choices, fault: own?.field && FAULTS[own.field] }, "its runs")}

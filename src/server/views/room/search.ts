@@ -156,7 +156,7 @@ function none({ session, query, kind, found, isPart, places }: SearchScreen): Ht
   const subject = kind === undefined ? "Nothing" : `No ${kind}`;
   return html`<div class="empty">
     ${icon("find")}
-    <h3 class="anywhere">${subject} found for “${shown}”</h3>
+    <h2 class="anywhere">${subject} found for “${shown}”</h2>
     <p>${isElsewhere ? "Other categories have results." : places}</p>
     ${mayRun(session) && query && html`<p class="start"><a class="btn small" href="${startAddress(query)}">${icon("up")}Start a run with these words</a></p>`}
   </div>`;

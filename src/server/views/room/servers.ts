@@ -66,9 +66,9 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
     </p>`;
   return html`<article class="server" data-row tabindex="-1">
     <div class="server-what">
-      <h3 class="anywhere">
+      <h2 class="anywhere">
         ${oneLine(name, 80)} <span class="small dim anywhere">${oneLine(place, 120)}</span>
-      </h3>
+      </h2>
       <p class="small anywhere">${stateWords(server)}</p>
       ${notes.map((note) => html`<p class="small dim anywhere">${oneLine(displayText(note), 400)}</p>`)}
       ${tools.length > 0 && toolList}

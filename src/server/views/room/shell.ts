@@ -59,7 +59,9 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${hasNavigation && html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>`}
       <div class="top-side">
         ${sharedNote(session)} ${hasNavigation && SEARCH_LINK}
-        ${isLive && html`<span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>`}
+        <span class="live${!isLive && " still"}"
+          ><span class="dot"></span><span ${isLive && html`id="live-word"`}>Live</span></span
+        >
         ${session.isLoggedIn && html`<form method="post" action="/logout"><button class="btn bare small">Log out</button></form>`}
         ${settingsMenu(hasNavigation)}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
@@ -153,7 +155,7 @@ export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.sv
 const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
   <h2 id="keys-h">Keyboard shortcuts</h2>
   <div class="keys">
-    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map((key) => html`<kbd>${key}</kbd> `)}</span><span>${effect}</span>`)}
+    ${words.keys.map(({ keys, effect }) => html`<span>${keys.map((key) => html`<kbd class="${key.startsWith("Ctrl ") && "not-mac"}">${key}</kbd> `)}${keys.includes("Ctrl K") && html`<kbd class="mac">⌘K</kbd>`}</span><span>${effect}</span>`)}
   </div>
   <form method="dialog"><button class="btn">Close</button></form>
 </dialog>`;

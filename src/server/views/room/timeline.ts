@@ -7,6 +7,7 @@ import { isFinal, isWithin } from "../../../runs/run.ts";
 import { GENERAL_PURPOSE } from "../../../tools/tool.ts";
 import { waitsIn } from "../waits.ts";
 import { type Html, html, icon } from "../html.ts";
+import words from "../words.json" with { type: "json" };
 import { elapsed, money, roundedParts, timeOf } from "./figures.ts";
 import { current } from "./pieces.ts";
 import {
@@ -172,13 +173,14 @@ interface AgentsLook extends Pick<Drawing, "now" | "selected" | "link"> {
 export function renderAgents(view: RunView, rows: readonly AgentRow[], look: AgentsLook): Html {
   const isOrdered = rows.length > FEW + 1;
   const order = isOrdered ? ", those that need something first" : " in the order in which they were started";
+  const times = look.isList ? renderList(rows, order, look) : renderTimes(view, rows, order, look);
   return html`<section class="panel" aria-labelledby="tl-h">
     <div class="panel-head">
       <h2 id="tl-h">Agents</h2>
       <span class="count">${rows.length - 1}</span>
-      <span class="end">${!look.isList && LEGEND} ${look.looks}</span>
+      <span class="end">${!look.isList && legend(times)} ${look.looks}</span>
     </div>
-    ${look.isList ? renderList(rows, order, look) : renderTimes(view, rows, order, look)}
+    ${times}
     ${rows.length > MAX.rows && html`<p class="note pad">${rows.length - MAX.rows} more agents are not shown.</p>`}
   </section>`;
 }
@@ -203,7 +205,7 @@ function renderList(rows: readonly AgentRow[], order: string, { now, selected, l
     </tr>`;
   });
   const heads = ["Started", "Time", "Tool calls", "Tokens", "Cost"];
-  return html`<div class="tl-list" tabindex="0" role="region" aria-label="Agents${order}">
+  return html`<div class="tl-list" tabindex="0" role="group" aria-label="Agents${order}">
     <table>
       <thead>
         <tr>
@@ -365,14 +367,17 @@ function bar({ work, state, asked, depth, waitsSince: since }: AgentRow, { axis,
   return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits}${idle}${isOpen && state !== AGENT_ASKS && state !== WAITS && edge}`;
 }
 
-const key = (name: string, text: string, className = ""): Html =>
-  html`<span
-    ><svg aria-hidden="true" class="${className}">
-      <rect class="${name}" x=".5" y=".5" width="17" height="9" rx="2.5" /></svg
-    >${text}</span
-  >`;
-
-const LEGEND = html`<div class="legend desk">
-  ${key("fill-bar", "tool calls")} ${key("at-work", "at work", "lane")}
-  ${key("asks", "waiting for an answer", "lane")} ${key("broke", "failed", "lane")}
-</div>`;
+/** Explains the pieces that are drawn in `times`. */
+function legend({ text }: Html): Html {
+  const shown = Object.entries(words.barPieces).filter(([name]) => text.includes(`class="${name}`));
+  return html`<div class="legend desk">
+    ${shown.map(
+      ([name, meaning]) =>
+        html`<span
+          ><svg aria-hidden="true" class="lane">
+            <rect class="${name}" x=".5" y=".5" width="17" height="9" rx="2.5" /></svg
+          >${meaning}</span
+        > `,
+    )}
+  </div>`;
+}

@@ -171,7 +171,7 @@ function steering({ run }: RunView, { agent }: SubagentView): Html {
       <form method="post" action="${runPath(run.id)}/tell" class="panel" autocomplete="off">
         ${field}
         <label class="label" for="tell-text-${id}">Message this agent (read at its next step)</label>
-        ${textArea(html`id="tell-text-${id}" name="text" class="field" rows="3" maxlength="20000" required data-draft`, "")}
+        ${textArea(html`id="tell-text-${id}" name="text" class="field" rows="3" maxlength="20000" required`, "")}
         <button class="btn ink">Send</button>
       </form>
     </details>

@@ -100,6 +100,7 @@ class CodeField {
         EditorView.updateListener.of(({ docChanged }) => {
           if (!docChanged) return;
           this.textarea.value = this.view.state.doc.toString();
+          this.textarea.dispatchEvent(new Event("input", { bubbles: true }));
           changed();
         }),
       ],

@@ -63,11 +63,45 @@ addEventListener(
   true,
 );
 
-/* Drafts outlive a reload, and so do folds that a person opened or closed. */
-const draftKey = ({ id, dataset }) => `draft ${location.pathname} ${id} ${dataset.draft}`;
+/* Typed texts, choices and folds that a person opened or closed outlive a reload. */
+const FIELDS = "form[method=post] :is(input, textarea, select)[name]";
+const UNKEPT = ["hidden", "password", "submit", "button"];
+const isDraft = (field) => field.matches?.(FIELDS) && !UNKEPT.includes(field.type);
+/** Names a form by its address and its subject. */
+const formKey = (form) => {
+  const about = form.querySelectorAll(
+    ":is([name=request], [name=agent], [name=schedule], [name=edit], [name=path], [name=version])",
+  );
+  const values = [...about].filter(({ type }) => type === "hidden").map(({ value }) => value);
+  return ["draft", location.pathname, form.getAttribute("action"), ...values, ""].join(" ");
+};
+const draftKey = (field) => {
+  const { name, type, value, dataset } = field;
+  return [formKey(field.form) + name, dataset.draft ?? "", type === "checkbox" ? value : ""].join(" ");
+};
+function keepDraft(field) {
+  const { type, checked, value } = field;
+  if (type === "radio" && !checked) sessionStorage.removeItem(draftKey(field));
+  else sessionStorage.setItem(draftKey(field), type === "checkbox" ? String(checked) : value);
+}
+function restoreDraft(field) {
+  const kept = sessionStorage.getItem(draftKey(field));
+  if (kept === null) return;
+  const isBox = field.type === "checkbox";
+  if (isBox || field.type === "radio") field.checked = kept === (isBox ? "true" : field.value);
+  else if (field.value !== kept) {
+    field.value = kept;
+    const fold = field.closest("details[data-fold]");
+    if (fold) fold.open = true;
+  }
+}
+/** Drops the drafts of a form that the server took. */
+function dropDrafts(key) {
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith(key)) sessionStorage.removeItem(name);
+}
 const foldKey = ({ id }) => `fold ${location.pathname} ${id}`;
 addEventListener("input", ({ target }) => {
-  if (target.matches?.("[data-draft]")) sessionStorage.setItem(draftKey(target), target.value);
+  if (isDraft(target)) keepDraft(target);
 });
 addEventListener(
   "toggle",
@@ -80,9 +114,7 @@ addEventListener(
 
 /** Restores the typed text and the opened parts on a new screen. */
 export function restoreTyped() {
-  for (const field of document.querySelectorAll("[data-draft]")) {
-    field.value = sessionStorage.getItem(draftKey(field)) ?? field.value;
-  }
+  [...document.querySelectorAll(FIELDS)].filter(isDraft).forEach(restoreDraft);
   for (const fold of document.querySelectorAll("details[data-kept]")) {
     const kept = sessionStorage.getItem(foldKey(fold));
     if (kept !== null) fold.open = kept === "open";
@@ -93,7 +125,9 @@ export function restoreTyped() {
 /* Writing another answer chooses it. */
 addEventListener("input", ({ target }) => {
   const choice = target.matches?.("[data-other]") && target.closest(".choice, .other").querySelector("input");
-  if (choice) choice.checked = target.value !== "";
+  if (!choice) return;
+  choice.checked = target.value !== "";
+  keepDraft(choice);
 });
 
 const sending = new WeakSet();
@@ -109,10 +143,10 @@ export async function send(form, button, answered) {
   // Dialogs of a run leave its tab as it is.
   const tab = form.closest("dialog") && document.querySelector(".tabs [aria-current=page]");
   if (tab) body.set("tab", tab.getAttribute("href").split("/").pop());
-  const drafts = [...form.querySelectorAll("[data-draft]")].map(draftKey);
+  const drafts = formKey(form);
   try {
     const response = await request(form.getAttribute("action"), { method: "POST", body });
-    if (response.ok) for (const key of drafts) sessionStorage.removeItem(key);
+    if (response.ok) dropDrafts(drafts);
     await answered(response);
   } finally {
     sending.delete(form);

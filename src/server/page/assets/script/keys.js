@@ -30,6 +30,7 @@ const unfold = (name) => {
   (editor?.querySelector("[contenteditable]") ?? field)?.focus();
 };
 const go = (selector) => document.querySelector(selector)?.click();
+const tab = (at) => go(`.tabs a:nth-child(${at})`);
 
 const ACTIONS = {
   "/": openFinder,
@@ -42,6 +43,10 @@ const ACTIONS = {
   x: refuse,
   m: () => document.getElementById("tell")?.focus(),
   w: () => document.body.classList.toggle("wrapped"),
+  1: () => tab(1),
+  2: () => tab(2),
+  3: () => tab(3),
+  4: () => tab(4),
   "?": () => document.getElementById("keys").showModal(),
 };
 

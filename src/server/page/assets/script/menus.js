@@ -1,4 +1,4 @@
-/** Menus: Escape and a click elsewhere close the open one. Escape returns the focus to its button. */
+/** Menus: they open where the window has room for them. Escape and a click elsewhere close the open one. Escape returns the focus to its button. */
 const openMenu = () => document.querySelector("details.drop[open]");
 
 function closeMenu() {
@@ -30,3 +30,26 @@ addEventListener("click", ({ target, detail }) => {
   if (!menu.contains(target)) menu.open = false;
   else if (target.closest("[data-closes]") && !isKey) closeMenu();
 });
+
+const GAP = 12;
+
+/** Opens a menu upward if there is more room, and lets it scroll within the window. Phones have sheets instead. */
+function place(drop) {
+  const menu = drop.querySelector(".menu");
+  const { top, bottom, left } = drop.getBoundingClientRect();
+  const bar = document.querySelector(".top")?.getBoundingClientRect().bottom ?? 0;
+  const above = top - (drop.closest(".top") ? top : bar) - GAP;
+  const below = innerHeight - bottom - GAP;
+  const isUp = menu.scrollHeight > below && above > below;
+  drop.toggleAttribute("data-up", isUp);
+  menu.style.setProperty("--room", `${Math.max(above, below)}px`);
+  menu.style.setProperty("--shift", `${Math.min(0, innerWidth - GAP - left - menu.offsetWidth)}px`);
+}
+addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (target.matches?.("details.drop[open]")) place(target);
+  },
+  true,
+);
+addEventListener("resize", () => openMenu() !== null && place(openMenu()));

@@ -93,9 +93,8 @@ export async function mount(text) {
   waiting = Number(document.querySelector(".count.amber")?.textContent ?? 0);
   learnNews();
   localize();
-  dress();
   restoreTyped();
-  showProposed();
+  dress();
   void restoreFolders();
   document.querySelector("dialog[data-opened]")?.showModal();
   if (location.hash === "") document.querySelector("[autofocus], .ask")?.focus({ preventScroll: true });
@@ -124,12 +123,51 @@ const isTyped = (element) =>
 /* The field in which a person is, before anything is typed. A request with the focus is updated. */
 const isInUse = (element) => element === document.activeElement && element.matches("input, textarea, select");
 
+/** Set by the script alone. */
+const OWN_ATTRIBUTES = ["data-stuck", "data-up", "style"];
+
 /* A complaint, and the text that it is about, stay until the next page. */
 const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
 const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
 
-/** Changes the screen in place, so that focus, scrolling and typed text stay. */
+/** Position of the mouse, because `:hover` is late after updates. */
+let mouse;
+addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
+  mouse = pointerType === "mouse" ? [clientX, clientY] : undefined;
+});
+document.documentElement.addEventListener("pointerleave", () => (mouse = undefined));
+
+/** The line of a live list that a person points at, has the focus in, or reads below newer lines out of sight. */
+function heldLine() {
+  const places = [mouse && document.elementFromPoint(...mouse), document.activeElement];
+  const [own] = places.flatMap((place) => place?.closest(":is(.steps, .feed) li[id]") ?? []);
+  const bar = document.querySelector(".top")?.getBoundingClientRect().bottom ?? 0;
+  const isRead = (list) =>
+    list.getBoundingClientRect().top < bar && list.getBoundingClientRect().bottom > bar;
+  const list = own ?? [...document.querySelectorAll(".steps, .feed")].find(isRead);
+  const lines = own ? [own] : [...(list?.querySelectorAll("li[id]") ?? [])];
+  const line = lines.find((one) => one.checkVisibility() && one.getBoundingClientRect().top >= bar);
+  return line && { id: line.id, top: line.getBoundingClientRect().top };
+}
+
+/** Scrolls so that a line stands where it was. A fold that it went into is opened. */
+function putBack({ id, top }) {
+  const line = document.getElementById(id);
+  const fold = line?.checkVisibility() === false && line.parentElement.closest("details");
+  if (fold) fold.open = true;
+  if (!line?.checkVisibility()) return;
+  const by = line.getBoundingClientRect().top - top;
+  const missing = by - (document.body.getBoundingClientRect().bottom - innerHeight);
+  const main = document.getElementById("main");
+  // A page that ends there gets room to scroll.
+  if (missing > 0)
+    main.style.paddingBottom = `${parseFloat(getComputedStyle(main).paddingBottom) + missing}px`;
+  scrollBy(0, by);
+}
+
+/** Changes the screen in place, so that focus, scrolling, the line that is read and typed text stay. */
 export function update({ title, icon, html, waiting: count }) {
+  const held = heldLine();
   void Idiomorph.morph(document.getElementById("screen"), html, {
     morphStyle: "innerHTML",
     callbacks: {
@@ -143,7 +181,7 @@ export function update({ title, icon, html, waiting: count }) {
       // A part that a person opened stays open where it is, and a disabled button stays disabled.
       beforeAttributeUpdated: (name, element) =>
         !(name === "open" && /^(?:DETAILS|DIALOG)$/.test(element.tagName)) &&
-        name !== "data-stuck" &&
+        !OWN_ATTRIBUTES.includes(name) &&
         !(element.tagName === "BUTTON" && isRefused(element)),
     },
   });
@@ -153,6 +191,7 @@ export function update({ title, icon, html, waiting: count }) {
   localize();
   dress();
   refreshParts();
+  if (held) putBack(held);
 }
 
 /** Announces waiting requests to readers, and to people who turned notifications on. */

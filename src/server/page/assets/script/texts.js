@@ -29,6 +29,21 @@ class ShownText extends HTMLElement {
   }
 }
 
+/** Puts a button beside a block of code that copies it. */
+function addCopy(code) {
+  const box = Object.assign(document.createElement("div"), { className: "code-box" });
+  const button = Object.assign(document.createElement("button"), {
+    type: "button",
+    className: "btn small bare icon copy",
+    title: "Copy code",
+    innerHTML: '<svg class="i" aria-hidden="true"><use href="#i-copy" /></svg>',
+  });
+  button.setAttribute("aria-label", "Copy code");
+  button.dataset.copy = code.textContent;
+  code.replaceWith(box);
+  box.append(code, button);
+}
+
 class MarkdownText extends ShownText {
   show() {
     if (markdown === undefined) return void prepare(this.parentNode).then(() => markdown && this.show());
@@ -48,6 +63,7 @@ class MarkdownText extends ShownText {
       } else {
         this.innerHTML = html;
         this.prepend(button);
+        for (const code of this.querySelectorAll("pre")) addCopy(code);
       }
     };
     button.addEventListener("click", () => {
