@@ -1,7 +1,8 @@
 /** Shows the providers of models, and adds their packages to the program. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { PROVIDERS, variable } from "../agent/models/choose.ts";
+import { variable } from "../agent/models/choose.ts";
+import { PROVIDERS } from "../agent/models/profiles/profile.ts";
 import type { Provider } from "../agent/models/profiles/schema.ts";
 import {
   LOADER,

@@ -2,7 +2,7 @@
 import { type Clock, durationText } from "../../core/clock.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import type { Environment } from "../models/choose.ts";
-import { errorCauses, firstFound } from "../models/failure.ts";
+import { errorCauses } from "../models/failure.ts";
 import type { Redactor } from "./redactor.ts";
 import texts from "./texts.json" with { type: "json" };
 
@@ -59,7 +59,9 @@ function transportStatus(error: Error): number | undefined {
 
 /** The HTTP status that an error, or one of its causes, is about. */
 export const findHttpStatus = (error: unknown): number | undefined =>
-  firstFound(errorChain(error), transportStatus);
+  errorChain(error)
+    .map(transportStatus)
+    .find((status) => status !== undefined);
 
 /** A code that has a text, or "". Event sources keep only the text of an error, which names its code. */
 function knownCode(error: Error): string {

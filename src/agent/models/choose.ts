@@ -5,8 +5,6 @@ import { PROVIDERS, buildProfile, knownWindow } from "./profiles/profile.ts";
 import type { ModelEntry, Provider } from "./profiles/schema.ts";
 import texts from "./texts.json" with { type: "json" };
 
-export { PROVIDERS };
-
 /** The model that needs no key: it follows fixed rules, and its answers state that. */
 export const OFFLINE = "offline";
 
@@ -29,11 +27,7 @@ export interface ModelOptions {
 }
 
 type ModelProblem =
-  | "model_not_configured"
-  | "model_unknown"
-  | "model_key_missing"
-  | "model_endpoint_invalid"
-  | "model_package_missing";
+  `model_${"not_configured" | "unknown" | "key_missing" | "endpoint_invalid" | "package_missing"}`;
 
 export type ModelChoice =
   | {
@@ -60,10 +54,7 @@ export type ModelChoice =
       keys?: readonly string[];
     };
 
-/**
- * The model that would be used and the reason, or the reason why there is none. Reads only names and variables: it
- * loads no provider and makes no request, so it is cheap enough to call before every run.
- */
+/** The model that would be used and the reason, or the reason why there is none. Cheap enough to call before every run. */
 export function modelChoice({ model, env, models = {}, lendable = false }: ModelOptions): ModelChoice {
   // A client may pass on a placeholder that it did not replace.
   const wanted = isPlaceholder(model) ? undefined : variableText(model ?? "");
@@ -88,7 +79,7 @@ function notConfigured(env: Environment): ModelChoice {
     (name) => !DEFAULT_KEYS.includes(name) && !/^(?:GITHUB|GH|HF)_TOKEN$/.test(name),
   );
   const found = telling.find(isSetIn(env));
-  const owner = Object.entries(PROVIDERS).find(([, facts]) => keyVariables(facts).includes(found ?? ""))?.[0];
+  const owner = Object.entries(PROVIDERS).find(([, { keys = [] }]) => keys.includes(found ?? ""))?.[0];
   const unfilled = KEY_NAMES.filter((name) => isPlaceholder(env[name]));
   const lines = [
     fill(texts.notConfigured, DEFAULT_KEYS.join(" or "), DEFAULT_MODEL),
@@ -98,12 +89,8 @@ function notConfigured(env: Environment): ModelChoice {
   return no("model_not_configured", lines.join("\n"), DEFAULT_KEYS);
 }
 
-const no = (code: ModelProblem, message: string, keys?: readonly string[]): ModelChoice => ({
-  ok: false,
-  code,
-  message,
-  ...(keys && { keys }),
-});
+const no = (code: ModelProblem, message: string, keys?: readonly string[]) =>
+  ({ ok: false, code, message, ...(keys && { keys }) }) as const;
 
 interface FoundModel {
   spec: string;
@@ -115,11 +102,10 @@ interface FoundModel {
 function specChoice(wanted: string, env: Environment, models: NamedEntries): ModelChoice {
   const why = "it was chosen";
   const own = namedModel(wanted, models);
-  if (own !== undefined && own.name === "")
-    return no("model_unknown", fill(texts.entryWithoutModel, wanted, wanted));
-  if (own !== undefined && !Object.hasOwn(PROVIDERS, own.provider))
+  if (own?.name === "") return no("model_unknown", fill(texts.entryWithoutModel, wanted, wanted));
+  if (own && !Object.hasOwn(PROVIDERS, own.provider))
     return no("model_unknown", fill(texts.entryOfUnknown, wanted, own.provider));
-  if (own !== undefined) return placeChoice(own, why, env);
+  if (own) return placeChoice(own, why, env);
   if (wanted === OFFLINE || wanted === CLIENT)
     return { ok: true, spec: wanted, provider: wanted, name: wanted, why, keys: [] };
   const colon = wanted.indexOf(":");
@@ -127,7 +113,7 @@ function specChoice(wanted: string, env: Environment, models: NamedEntries): Mod
     ([, { nameBeginnings = [] }]) => colon < 0 && nameBeginnings.some((begin) => wanted.startsWith(begin)),
   );
   // Services of one vendor share names: the one with a key is meant, else the last.
-  const hasKey = ([, facts]: [string, Provider]): boolean => keyVariables(facts).some(isSetIn(env));
+  const hasKey = ([, { keys = [] }]: [string, Provider]): boolean => keys.some(isSetIn(env));
   const [implied] = implying.find(hasKey) ?? implying.at(-1) ?? [];
   const provider = colon < 0 ? implied : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
@@ -166,45 +152,27 @@ function placeChoice(
     const all = entry?.keyVariable === undefined ? allKeys(facts) : keys;
     const unfilled = all.find((one) => isPlaceholder(env[one]));
     const others = keys.length > 1 ? ` (or ${keys.slice(1).join(", ")})` : "";
-    const problem =
-      unfilled === undefined
-        ? fill(texts.keyMissing, spec, keys[0], others)
-        : fill(texts.keyUnfilled, spec, placeholderProblem(env)(unfilled));
-    return no("model_key_missing", problem, all);
+    const problem = unfilled && fill(texts.keyUnfilled, spec, placeholderProblem(env)(unfilled));
+    return no("model_key_missing", problem ?? fill(texts.keyMissing, spec, keys[0], others), all);
   }
   const chosen = { ok: true as const, spec, provider, name, why, keys };
   if (url === undefined) return chosen;
   const parsed = parsedUrl(url);
-  if (parsed?.protocol !== "http:" && parsed?.protocol !== "https:")
-    return no(
-      "model_endpoint_invalid",
-      fill(texts.addressInvalid, from ?? "The address of the model", facts.base),
-    );
+  const invalid = fill(texts.addressInvalid, from ?? "The address of the model", facts.base);
+  if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
+    return no("model_endpoint_invalid", invalid);
   const profile = buildProfile(name, { provider, address: url });
   const window = profile.isLocal && entry?.window === undefined ? knownWindow(profile) : undefined;
   // The host is safe to log; the rest of an address may carry credentials.
   return { ...chosen, endpoint: parsed.host, ...(window !== undefined && { assumedWindow: window }) };
 }
 
-/** Address, key and headers of requests to a provider. */
-export interface Connection {
-  url?: string;
-  /** The variable or setting that names the address. */
-  from?: string;
-  /** Variables that may have the key. */
-  keys: readonly string[];
-  key?: string;
-  /** The key is a bearer token where the provider has a header of its own. */
-  isBearer: boolean;
-  /** The key for a package that demands one: `none` where requests need no key. */
-  apiKey?: string;
-  headers: Record<string, string>;
-  /** Variables that the address needs and that are not set. */
-  missing?: string[];
-}
-
-/** The connection of a provider, by the environment and an entry of `models`. */
-export function resolveConnection(provider: string, env: Environment, entry?: ModelEntry): Connection {
+/**
+ * Address, key and headers of requests to a provider, by the environment and an entry of `models`. `from`: the variable
+ * or setting that names the address; `missing`: the variables that it needs and that are not set; `apiKey`: the key for a
+ * package that demands one; `isBearer`: it is a bearer token where the provider has a header of its own.
+ */
+export function resolveConnection(provider: string, env: Environment, entry?: ModelEntry) {
   const facts = providerFacts(provider);
   const { base, baseVariables = [], bearerKeys = [], keyless } = facts;
   const own = entry?.baseUrl;
@@ -223,10 +191,9 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const url = set ?? (base === undefined ? undefined : usual);
   // A provider's key is sent to the provider, and to an address in its own variable; others name their key.
   const host = parsedUrl(own ?? "")?.hostname;
-  const isElsewhere =
-    host !== undefined && !(facts.hosts ?? []).some((end) => `.${host}`.endsWith(`.${end}`));
+  const isElsewhere = host !== undefined && !facts.hosts?.some((end) => `.${host}`.endsWith(`.${end}`));
   const named = entry?.keyVariable;
-  const keys = named !== undefined ? [named] : isElsewhere ? [] : keyVariables(facts);
+  const keys = named !== undefined ? [named] : isElsewhere ? [] : (facts.keys ?? []);
   const keyName = keys.find(isSetIn(env));
   const bearer = named === undefined && !isElsewhere ? bearerKeys.find(isSetIn(env)) : undefined;
   const key = variable(env, keyName ?? bearer ?? "");
@@ -253,11 +220,7 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
 const hasScheme = (address: string): boolean => /^https?:\/\//i.test(address);
 
 /** A text with the values of variables in the place of `{NAME}`. */
-function filledIn(
-  text: string,
-  env: Environment,
-  tidy = (value: string): string => value,
-): { text: string; missing: string[] } {
+function filledIn(text: string, env: Environment, tidy = (value: string): string => value) {
   const missing: string[] = [];
   const filled = text.replace(/\{([A-Z][A-Z0-9_]*)\}/g, (_whole, name: string) => {
     const value = variable(env, name);
@@ -266,8 +229,6 @@ function filledIn(
   });
   return { text: filled, missing };
 }
-
-const keyVariables = ({ keys = [] }: Provider): readonly string[] => keys;
 
 /** The variables with a key or a bearer token of a provider. */
 const allKeys = ({ keys = [], bearerKeys = [] }: Provider): readonly string[] => [...keys, ...bearerKeys];
@@ -290,7 +251,7 @@ export const DEFAULT_MODELS = [
 /** `provider:model` of the first. */
 export const DEFAULT_MODEL = `${DEFAULT_MODELS[0].provider}:${DEFAULT_MODELS[0].model}`;
 
-const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => keyVariables(providerFacts(provider)));
+const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => providerFacts(provider).keys ?? []);
 
 /**
  * A variable's value without surrounding blanks; undefined when it is unset or blank, or holds a placeholder that a
@@ -299,18 +260,13 @@ const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => keyVariables(provi
 export const variable = (env: Environment, name: string): string | undefined =>
   isPlaceholder(env[name]) ? undefined : variableText(env[name] ?? "") || undefined;
 
-const isSetIn =
-  (env: Environment) =>
-  (name: string): boolean =>
-    variable(env, name) !== undefined;
+const isSetIn = (env: Environment) => (name: string) => variable(env, name) !== undefined;
 
 const isPlaceholder = (value: string | undefined): boolean =>
   /^(?:\$?\{\{?[\w.:\s-]+\}?\}|%\w+%|\$[A-Z_][A-Z0-9_]*|<[\w\s-]+>)$/.test(variableText(value ?? ""));
 
-const placeholderProblem =
-  (env: Environment) =>
-  (name: string): string =>
-    fill(texts.placeholder, name, variableText(env[name] ?? ""));
+const placeholderProblem = (env: Environment) => (name: string) =>
+  fill(texts.placeholder, name, variableText(env[name] ?? ""));
 
 /**
  * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.

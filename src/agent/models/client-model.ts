@@ -5,6 +5,7 @@ import type { BaseMessage } from "@langchain/core/messages";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
+import type { CreateMessageRequestParams, SamplingMessage } from "@modelcontextprotocol/client";
 import { defined } from "../../core/unknown.ts";
 import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import { fill, oneLine } from "../../core/text.ts";
@@ -60,26 +61,14 @@ export class ClientModel extends OwnModel {
   }
 }
 
-/** One part of a message, as MCP sampling (2025-11-25) has it. */
-type SamplingBlock =
-  | { type: "text"; text: string }
-  | { type: "image" | "audio"; data: string; mimeType: string }
-  | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> }
-  | { type: "tool_result"; toolUseId: string; content: SamplingBlock[]; isError?: boolean };
+type SamplingBlock = Extract<SamplingMessage["content"], unknown[]>[number];
+type PlainBlock = Extract<SamplingBlock, { type: "text" | "image" | "audio" }>;
 
-export interface SamplingMessage {
-  role: "user" | "assistant";
-  content: SamplingBlock[];
-}
-
-/** A model call in the terms of MCP's `sampling/createMessage`. */
-export interface SamplingRequest {
-  systemPrompt?: string;
-  messages: SamplingMessage[];
-  tools?: { name: string; description?: string; inputSchema: Record<string, unknown> }[];
-  toolChoice?: { mode: "auto" | "required" | "none" };
-  maxTokens: number;
-}
+/** A model call in the terms of MCP's `sampling/createMessage`, with the content of each message as a list. */
+export type SamplingRequest = Pick<
+  CreateMessageRequestParams,
+  "systemPrompt" | "tools" | "toolChoice" | "maxTokens"
+> & { messages: Array<SamplingMessage & { content: SamplingBlock[] }> };
 
 /** The end of a model call: an answer, or why the client has not answered. */
 export type SamplingReply =
@@ -97,7 +86,7 @@ export function samplingRequest(
   const system = messages.filter((message) => SystemMessage.isInstance(message)).map(({ text }) => text);
   const offered = tools.map((tool) => {
     const { name, description, parameters } = convertToOpenAITool(tool).function;
-    const inputSchema = { type: "object", ...(parameters as Record<string, unknown> | undefined) };
+    const inputSchema = { type: "object" as const, ...(parameters as { type?: "object" } | undefined) };
     return { name, ...defined({ description }), inputSchema };
   });
   // Sampling can demand a call, but not of a certain tool: a demand for one becomes a demand for any.
@@ -111,9 +100,9 @@ export function samplingRequest(
   };
 }
 
-function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
-  const said: SamplingMessage[] = [];
-  let results: SamplingMessage | undefined;
+function conversation(messages: readonly BaseMessage[]): SamplingRequest["messages"] {
+  const said: SamplingRequest["messages"] = [];
+  let results: (typeof said)[number] | undefined;
   for (const message of messages) {
     if (ToolMessage.isInstance(message)) {
       if (results === undefined) said.push((results = { role: "user", content: [] }));
@@ -137,10 +126,10 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
   return said;
 }
 
-function samplingBlocks({ content, contentBlocks }: BaseMessage): SamplingBlock[] {
+function samplingBlocks({ content, contentBlocks }: BaseMessage): PlainBlock[] {
   if (typeof content === "string") return textBlock(content);
   const silent = ["tool_call", "reasoning", "invalid_tool_call"];
-  return contentBlocks.flatMap((block): SamplingBlock[] => {
+  return contentBlocks.flatMap((block): PlainBlock[] => {
     if (block.type === "text") return textBlock(block.text);
     if (block.type === "image" || block.type === "audio") {
       const { data, mimeType } = block;
@@ -150,7 +139,7 @@ function samplingBlocks({ content, contentBlocks }: BaseMessage): SamplingBlock[
   });
 }
 
-const textBlock = (text: string): SamplingBlock[] => (text.trim() === "" ? [] : [{ type: "text", text }]);
+const textBlock = (text: string): PlainBlock[] => (text.trim() === "" ? [] : [{ type: "text", text }]);
 
 export const answeredMessage = (reply: Extract<SamplingReply, { kind: "answer" }>): AIMessage =>
   new AIMessage({

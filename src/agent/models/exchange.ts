@@ -10,7 +10,7 @@ import { fill } from "../../core/text.ts";
 import { isObject, memberOf, recordOf } from "../../core/unknown.ts";
 import { failureFacts } from "./failure.ts";
 import { type Lesson, Lessons, learn } from "./profiles/learned.ts";
-import { type Wire, hashSignature, outgoing, readSignatures } from "./profiles/outgoing.ts";
+import { type Wire, outgoing, signatureDigests } from "./profiles/outgoing.ts";
 import { type Profile, buildProfile, joinRules, knownWindow } from "./profiles/profile.ts";
 import type { RequestRules } from "./profiles/schema.ts";
 import { modelName } from "./reply.ts";
@@ -131,7 +131,7 @@ export class Exchange {
     if (!isAboutForm || !isRefusal) return undefined;
     // Some servers want thinking that is missing, others refuse that of other models.
     if (wire === "messages" && /signature|thinking/i.test(text) && !/passed back/i.test(text)) {
-      const refused = readSignatures(body).map(hashSignature);
+      const refused = signatureDigests(body);
       refused.forEach((digest) => this.#refusedSignatures.add(digest));
       if (refused.length > 0) return { rules: {}, about: "" };
     }

@@ -1,7 +1,4 @@
-/**
- * Classifies a failed model call by the shape of its error, and describes it to a person. No provider's package
- * is loaded for that.
- */
+/** Classifies a failed model call by the shape of its error, and describes it. Loads no provider's package. */
 import { ConfigurationError, DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
 import { isObject, memberOf, textMemberOf, defined } from "../../core/unknown.ts";
@@ -11,12 +8,9 @@ import texts from "./failure-texts.json" with { type: "json" };
 import { CAUSES, type RefusalKind, TOLD_COUNTS, refusalKind } from "./provider-words.ts";
 
 /**
- * The run failure for an error of a model call. `code` is a stable failure reason. The message states what happened and
- * what to do next, quotes the provider if that helps, and holds no key and no stack. The code `internal` stands for an
- * error of this program or of a package, which no provider caused.
- *
- * The caller checks its own signal to find out if the run was cancelled: a provider's timeout looks like an abort by
- * its name, and is mapped to `model_unavailable` here.
+ * The run failure for an error of a model call. Its message quotes the provider if that helps, and has no key. The code
+ * `internal` stands for an error of this program or of a package. The caller checks its own signal to find out if the
+ * run was cancelled: a provider's timeout looks like an abort by its name, and is `model_unavailable` here.
  */
 export function modelFailure(error: unknown, model?: string): RunFailure {
   if (error instanceof RunFailure) return error;
@@ -74,7 +68,6 @@ export const withoutSecrets = (text: string): string =>
 
 export interface FailureFacts {
   reason: ModelFailureReason;
-  /** The cause that the provider named. */
   kind?: RefusalKind;
   status?: number;
   /** True if the same request may succeed a little later. */
@@ -106,7 +99,8 @@ export function failureFacts(error: unknown): FailureFacts {
   const chain = errorCauses(error);
   // The name, the class and the message of an error. The SDKs' errors are all named `Error`.
   const outlines = chain.map(
-    (link) => `${textField(link, "name") ?? ""} ${className(link)}: ${textField(link, "message") ?? ""}`,
+    (link) =>
+      `${textMemberOf(link, "name") ?? ""} ${className(link)}: ${textMemberOf(link, "message") ?? ""}`,
   );
   const says = (words: RegExp): boolean => outlines.some((outline) => words.test(outline));
   const text = providerText(error, chain);
@@ -128,14 +122,14 @@ export function failureFacts(error: unknown): FailureFacts {
     ...defined({
       status,
       kind,
-      silentMs: firstFound(chain, (link) => numberField(link, "silentMs")),
+      silentMs: chain.map((link) => memberOf(link, "silentMs")).find(isNumber),
       network: findErrorCode(chain, NETWORK_CODE),
       tls: findErrorCode(chain, TLS_CODE),
     }),
     // Groq
-    ...(codes.includes("tool_use_failed")
-      ? { refusedCall: firstFound(layers, (layer) => textField(layer, "failed_generation")) ?? "" }
-      : {}),
+    ...(codes.includes("tool_use_failed") && {
+      refusedCall: layers.map((layer) => textMemberOf(layer, "failed_generation")).find(Boolean) ?? "",
+    }),
     quota: kind === "quota",
     timedOut: says(/^[^:]*timeout|timed out/i),
     overloaded: status === 529 || kind === "busy",
@@ -143,9 +137,10 @@ export function failureFacts(error: unknown): FailureFacts {
     foreign: says(/^NoModelAnswerError /),
     text,
   };
-  const reason = classifyFailure({ ...evidence, codes, inStream, isBroken: says(BROKEN) });
+  const namesRequest = codes.some((code) => /invalid_request|content_policy|moderation/i.test(code));
+  const reason = classifyFailure({ ...evidence, inStream, namesRequest, isBroken: says(BROKEN) });
   const headers = answerHeaders(chain, layers);
-  const retryAfterMs = askedPause({ headers, layers, text, isLimited: reason === "model_rate_limited" });
+  const retryAfterMs = askedPause(text, headers, layers, reason === "model_rate_limited");
   const transient =
     (reason === "model_rate_limited" && kind !== "quota") ||
     // An unimplemented feature does not appear by waiting.
@@ -164,16 +159,12 @@ export function failureFacts(error: unknown): FailureFacts {
 
 /** The HTTP status of a failure. Gateways put it into an error object, as a number or as text. */
 function errorStatus(chain: readonly object[], inStream: boolean): number | undefined {
-  const codes = chain
-    .flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")])
-    .map(Number);
-  const named = ["status", "statusCode", "status_code"].map((name) =>
-    firstFound(chain, (link) => numberField(link, name)),
-  );
+  const names = ["status", "statusCode", "status_code"];
+  const named = names.flatMap((name) => chain.map((link) => memberOf(link, name)));
+  const aws = chain.map((link) => memberOf(memberOf(link, "$metadata"), "httpStatusCode"));
+  const codes = chain.flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")]);
   return (
-    named.find((status) => status !== undefined) ??
-    firstFound(chain, (link) => numberField(memberOf(link, "$metadata"), "httpStatusCode")) ??
-    codes.find((code) => inStream && Number.isInteger(code) && code >= 400 && code < 600)
+    [...named, ...aws].find(isNumber) ?? (inStream ? codes.map(Number).find(isRefusalStatus) : undefined)
   );
 }
 
@@ -184,11 +175,9 @@ function errorStatus(chain: readonly object[], inStream: boolean): number | unde
  */
 function classifyFailure(
   evidence: Omit<FailureFacts, "reason" | "retryable" | "isInternal"> &
-    Record<"isBroken" | "inStream", boolean> & {
-      codes: readonly string[];
-    },
+    Record<"isBroken" | "inStream" | "namesRequest", boolean>,
 ): ModelFailureReason {
-  const { status, kind, network, timedOut, tls, foreign, codes, text, isBroken, inStream } = evidence;
+  const { status, kind, network, timedOut, tls, foreign, namesRequest, text, isBroken, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
   // These are also named in passing, so that some statuses take precedence.
   const inPassing = kind === "rate" || kind === "busy" || kind === "fault";
@@ -199,8 +188,7 @@ function classifyFailure(
   if (isBroken) return "model_stream_broken";
   if (kind !== undefined) return CAUSES[kind].reason;
   if (status === 408 || (status ?? 0) >= 500) return "model_unavailable";
-  if (status !== undefined || codes.some((code) => /invalid_request|content_policy|moderation/i.test(code)))
-    return "model_error";
+  if (status !== undefined || namesRequest) return "model_error";
   const isUnreached = network !== undefined || timedOut || CONNECTION_TEXT.test(text);
   return inStream || isUnreached ? "model_unavailable" : "model_error";
 }
@@ -226,30 +214,12 @@ export function errorCauses(error: unknown): object[] {
   return chain;
 }
 
-/** The first value that `read` finds in the links of a chain. */
-export function firstFound<Link, Value>(
-  chain: readonly Link[],
-  read: (link: Link) => Value | undefined,
-): Value | undefined {
-  for (const link of chain) {
-    const value = read(link);
-    if (value !== undefined) return value;
-  }
-  return undefined;
-}
+const isNumber = (value: unknown): value is number => typeof value === "number";
 
-const textField = (value: unknown, field: string): string | undefined =>
-  textMemberOf(value, field) || undefined;
+/** True for the HTTP status of a refusal or a fault. */
+export const isRefusalStatus = (status: number): boolean => status >= 400 && status < 600;
 
-const numberField = (value: unknown, field: string): number | undefined => {
-  const number = memberOf(value, field);
-  return typeof number === "number" ? number : undefined;
-};
-
-function className(link: object): string {
-  const made = memberOf(link, "constructor");
-  return typeof made === "function" ? made.name : "";
-}
+const className = (link: object): string => String(Reflect.get(Object(link.constructor), "name") ?? "");
 
 /** An error, the provider's answer in it, and the error in that. */
 const errorLayers = (link: object): unknown[] => {
@@ -275,41 +245,46 @@ const errorCodes = (layers: readonly unknown[]): string[] =>
 
 /** The message of the provider's answer when there is one, else of the innermost error that has any. */
 function providerText(error: unknown, chain: readonly object[]): string {
-  const said = firstFound(chain, (link) => {
+  const answers = chain.map((link) => {
     const [, answer, inner] = errorLayers(link);
-    const words = textField(inner, "message") ?? textField(answer, "message");
+    const words = textMemberOf(inner, "message") || textMemberOf(answer, "message");
     // OpenRouter adds the provider's own words.
-    const raw = textField(memberOf(inner ?? answer, "metadata"), "raw");
-    return words === undefined || raw === undefined ? words : `${words}: ${raw}`;
+    const raw = textMemberOf(memberOf(inner ?? answer, "metadata"), "raw");
+    return words && raw ? `${words}: ${raw}` : words;
   });
+  const said = answers.find(Boolean);
   if (said !== undefined) return beginningOf(said);
-  const innermost = firstFound(chain.toReversed(), (link) => textField(link, "message"));
-  // LangChain's own addition, at the end.
-  return beginningOf(innermost ?? (typeof error === "string" ? error : ""))
-    .split("Troubleshooting URL: ", 1)
-    .join()
-    .trimEnd();
+  const innermost = chain.map((link) => textMemberOf(link, "message")).findLast(Boolean);
+  // LangChain adds an address.
+  const [own = ""] = beginningOf(innermost ?? (typeof error === "string" ? error : "")).split(
+    "Troubleshooting URL: ",
+    1,
+  );
+  return own.trimEnd();
 }
 
 const findErrorCode = (chain: readonly object[], pattern: RegExp): string | undefined =>
-  chain.map((link) => textField(link, "code") ?? "").find((code) => pattern.test(code));
+  chain.map((link) => textMemberOf(link, "code") ?? "").find((code) => pattern.test(code));
+
+/** The token counts in a provider's words, by the forms of such texts. */
+function toldCounts(error: unknown) {
+  const { text } = failureFacts(error);
+  const tokens = (digits: string): number => Number(digits.replaceAll(",", ""));
+  return TOLD_COUNTS.map((patterns) => {
+    const { request = "", window = "", answer = "0" } = inTurn(patterns, text);
+    return { request: tokens(request), window: tokens(window), answer: tokens(answer) };
+  });
+}
 
 /** Part of a refused request that would have fitted, if the provider's words reveal it; else undefined. */
-export function fittingPart(error: unknown): number | undefined {
-  const { text } = failureFacts(error);
-  const parts = TOLD_COUNTS.map((patterns) => {
-    const { request = "", window = "", answer = "0" } = inTurn(patterns, text);
-    return (tokens(window) - tokens(answer)) / tokens(request);
-  });
-  return parts.find((part) => part > 0 && part < 1);
-}
+export const fittingPart = (error: unknown): number | undefined =>
+  toldCounts(error)
+    .map(({ request, window, answer }) => (window - answer) / request)
+    .find((part) => part > 0 && part < 1);
 
 /** The window that the provider's words reveal, in tokens. */
-export function toldWindow(error: unknown): number | undefined {
-  const { text } = failureFacts(error);
-  const windows = TOLD_COUNTS.map((patterns) => tokens(inTurn(patterns, text)["window"] ?? ""));
-  return windows.find((window) => window >= 1024);
-}
+export const toldWindow = (error: unknown): number | undefined =>
+  toldCounts(error).find(({ window }) => window >= 1024)?.window;
 
 /** The named parts of patterns that follow each other, each looked for behind the one before. */
 function inTurn(patterns: readonly RegExp[], text: string): Record<string, string | undefined> {
@@ -323,5 +298,3 @@ function inTurn(patterns: readonly RegExp[], text: string): Record<string, strin
   }
   return named;
 }
-
-const tokens = (digits: string): number => Number(digits.replaceAll(",", ""));

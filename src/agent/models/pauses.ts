@@ -2,20 +2,15 @@
 import { isRecord, memberOf } from "../../core/unknown.ts";
 
 /**
- * The pause that a refusal asks for, in ms. `layers`: objects of the answer. `isLimited`: a limit caused the refusal;
- * the reset times of limits are ignored otherwise.
+ * The pause that a refusal with these words asks for, in ms. `layers`: objects of the answer. `isLimited`: a limit
+ * caused the refusal; the reset times of limits are ignored otherwise.
  */
-export function askedPause({
-  headers,
-  layers,
-  text,
-  isLimited,
-}: {
-  headers: ReadonlyMap<string, string>;
-  layers: readonly unknown[];
-  text: string;
-  isLimited: boolean;
-}): number | undefined {
+export function askedPause(
+  text: string,
+  headers: ReadonlyMap<string, string>,
+  layers: readonly unknown[],
+  isLimited: boolean,
+): number | undefined {
   const clock = Date.parse(headers.get("date") ?? "");
   const now = Number.isFinite(clock) ? clock : Date.now();
   const milliseconds = (value: unknown) =>
@@ -50,6 +45,8 @@ export function askedPause({
 const ASKED =
   /\b(?:again|retry(?:ing)?|wait|available|resets?)\b(?: (?:again|in|after|for|about|at least|approximately|your request)){0,4}:? (?<pause>(?:\d{1,9}(?:\.\d{1,12})? ?(?:milliseconds?|ms|sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|days?|[smhd])(?![a-z]),?(?: and)? ?){1,4})/i;
 
+const UNITS = new Map(Object.entries({ ms: 1, mil: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }));
+
 /**
  * Milliseconds until a time or for a duration: `1m2.5s`, seconds, seconds or milliseconds since 1970, or a date. Returns
  * undefined if it is not in the future, or longer than a day.
@@ -57,19 +54,11 @@ const ASKED =
 function waitingMs(value: unknown, now: number): number | undefined {
   const text = typeof value === "number" ? String(value) : value;
   if (typeof text !== "string") return undefined;
-  const units: Readonly<Record<string, number>> = {
-    ms: 1,
-    mil: 1,
-    s: 1000,
-    m: 60_000,
-    h: 3_600_000,
-    d: 86_400_000,
-  };
   const parts = /^\d+(?:\.\d+)? ?[a-z]/i.test(text.trim())
     ? text.matchAll(/(\d{1,9}(?:\.\d{1,12})?) ?(ms|mil|[smhd])/gi)
     : [];
   const durations = [...parts].map(
-    ([, count, unit = ""]) => Number(count) * (units[unit.toLowerCase()] ?? 0),
+    ([, count, unit = ""]) => Number(count) * (UNITS.get(unit.toLowerCase()) ?? 0),
   );
   const number = Number(text);
   const seconds = number > 1e9 ? number * 1000 - now : number * 1000;

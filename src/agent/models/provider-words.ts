@@ -3,28 +3,8 @@
 import type { ModelFailureReason } from "../contracts/state.ts";
 import words from "./profiles/words.json" with { type: "json" };
 
-/** The cause that a refusal names. */
-export type RefusalKind =
-  /** The request is longer than the model reads. */
-  | "overflow"
-  /** Money or a plan is used up: waiting does not help. */
-  | "quota"
-  /** Too many requests or tokens for now. */
-  | "rate"
-  /** Too much work for the provider for now. */
-  | "busy"
-  /** A fault of the provider. */
-  | "fault"
-  /** The model wrote a call that its provider could not read. */
-  | "call"
-  /** A picture, recording or document cannot be taken. */
-  | "media"
-  /** The model or its route lacks a feature that the request needs. */
-  | "unsupported"
-  /** The name of the model is not known, or no longer. */
-  | "model"
-  /** The key is wrong, or may not do this. */
-  | "key";
+/** The cause that a refusal names; the file describes each. */
+export type RefusalKind = keyof typeof words.causes;
 
 /**
  * The causes in the order in which they are looked for; the first match decides. Exact words come before vague ones. In
@@ -56,9 +36,7 @@ export function refusalKind(
 }
 
 /** The run failure's reason for each cause, and its HTTP status where a refusal comes without one. */
-export const CAUSES = words.causes as Readonly<
-  Record<RefusalKind, { reason: ModelFailureReason; status?: number }>
->; // as above
+export const CAUSES = words.causes as Record<RefusalKind, { reason: ModelFailureReason; status?: number }>; // as above
 
 /**
  * Patterns for the token counts in messages of refusals: of the request, of the window, and of the answer if it counts

@@ -12,11 +12,10 @@ import type { ModelChoice, ModelOptions } from "./choose.ts";
 import {
   DEFAULT_MODEL,
   OFFLINE,
-  PROVIDERS,
-  resolveConnection,
   modelChoice,
   namedModel,
   providerFacts,
+  resolveConnection,
 } from "./choose.ts";
 import { Exchange, exchangeCompletions, exchangeMessages, openAiModel, setExchange } from "./exchange.ts";
 import { modelFailure, withoutSecrets } from "./failure.ts";
@@ -24,7 +23,7 @@ import { mediaLimits } from "./media-limits.ts";
 import { hasPackage, loadPackage, packageMissing } from "./packages.ts";
 import type { Lessons } from "./profiles/learned.ts";
 import { plainModel } from "./plain-model.ts";
-import { type Profile, joinRules, buildProfile } from "./profiles/profile.ts";
+import { type Profile, PROVIDERS, joinRules, buildProfile } from "./profiles/profile.ts";
 import type { EFFORTS, Provider } from "./profiles/schema.ts";
 import { askWindow } from "./profiles/windows.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";

@@ -2,7 +2,8 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { isRecord, memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
+import { isRecord, memberOf, parsedJson, recordOf, textMemberOf } from "../../core/unknown.ts";
+import { isRefusalStatus } from "./failure.ts";
 import { CAUSES, refusalKind } from "./provider-words.ts";
 
 type Fetch = typeof globalThis.fetch;
@@ -40,14 +41,9 @@ const LONGEST_EVENT = 2_097_152;
 const PART = 16_384;
 
 /**
- * `fetch` whose event streams fail when the answer in them is not whole. Without this, a stream cut at an
- * event boundary, or a failure reported in an event the client library ignores, looks like the end of a
- * shorter answer.
- *
- * A stream counts as whole when it had its end mark: `message_stop` (Anthropic), `[DONE]` or a finish
- * reason (OpenAI chat completions), `response.completed` or `response.incomplete` (OpenAI responses).
- * `idleMs` is the longest silence between two pieces; signs of life without content have a longer limit. Only the
- * beginning of a refusal is read: clients parse, copy and quote all of it.
+ * `fetch` whose event streams fail when they end before the answer's end mark, or with an event that reports a failure:
+ * clients would take that for the end of a shorter answer. `idleMs` is the longest silence between two pieces; signs of
+ * life without content have a longer limit. Only the beginning of a refusal is read: clients quote all of it.
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   const textOf = (body: ReadableStream<Uint8Array>, limit: number): Promise<string> =>
@@ -62,7 +58,11 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       return new Response(readRefusal(text)?.body ?? text, { status, statusText, headers });
     }
     if (type?.startsWith("text/event-stream"))
-      return new Response(guardedBody(body.getReader(), idleMs), { status, statusText, headers });
+      return new Response(ReadableStream.from(guardedParts(body.getReader(), idleMs)), {
+        status,
+        statusText,
+        headers,
+      });
     if (type === undefined || !(typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body)))
       return response;
     if (/\bjson\b/.test(type)) {
@@ -73,7 +73,7 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       const { value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
       // Some proxies send a stream of events under another type.
       if (value !== undefined && /^\s*(?:data|event|id|retry)?:/.test(new TextDecoder().decode(value)))
-        return new Response(guardedBody(reader, idleMs, value));
+        return new Response(ReadableStream.from(guardedParts(reader, idleMs, value)));
       await reader.cancel().catch(() => undefined);
     }
     throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
@@ -105,46 +105,38 @@ export function beginningOfBody(body: ReadableStream<Uint8Array>, limit: number)
   return new Response(body.pipeThrough(first)).text();
 }
 
-/** `arrived`: a part of the stream that was read before. */
-function guardedBody(
+/** The parts of a stream; `arrived` was read before. */
+async function* guardedParts(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   idleMs: number,
   arrived: Uint8Array = new Uint8Array(),
-): ReadableStream<Uint8Array> {
+): AsyncGenerator<Uint8Array> {
   const decoder = new TextDecoder();
   const answer = new AnswerLines();
   let waitedMs = 0;
   let silentMs = 0;
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      // However much has arrived, other work gets its turn between two parts of an answer.
-      await ownTurn();
-      try {
-        if (arrived.length === 0) {
-          const since = monotonicClock();
-          const { done, value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
-          if (done) {
-            answer.end();
-            return controller.close();
-          }
-          waitedMs = monotonicClock() - since;
-          arrived = value;
-        }
+  try {
+    for (;;) {
+      for (; arrived.length > 0; arrived = arrived.subarray(PART)) {
+        // However much has arrived, other work gets its turn between two parts of an answer.
+        await ownTurn();
         const part = arrived.subarray(0, PART);
-        arrived = arrived.subarray(PART);
         const text = decoder.decode(part, { stream: true });
         silentMs = silenceAfter(text, silentMs, waitedMs);
         if (silentMs >= 3 * idleMs) throw new ModelSilentError(silentMs);
         waitedMs = 0;
         answer.read(text);
-        controller.enqueue(part);
-      } catch (error) {
-        reader.cancel(error).catch(() => {}); // the stream is abandoned; how its end goes does not matter
-        throw error;
+        yield part;
       }
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
+      const since = monotonicClock();
+      const { done, value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
+      if (done) return answer.end();
+      waitedMs = monotonicClock() - since;
+      arrived = value;
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // how the end of an abandoned stream goes does not matter
+  }
 }
 
 /** The time in which a stream had signs of life only: comments and pings of event streams, and empty lines. */
@@ -156,6 +148,7 @@ export function silenceAfter(part: string, silentMs: number, waitedMs: number): 
 }
 
 const LINE_END = /\r\n|\n|\r/;
+/** The end marks of Anthropic's messages, of OpenAI's responses, and of chat completions. */
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"[^"]|^data:\s*\[DONE\]/;
 
@@ -165,12 +158,10 @@ class AnswerLines {
   /** The line that is not whole yet, and the length of its event. */
   #open: string[] = [];
   #length = 0;
-  #endsInReturn = false;
 
   /** Takes the next part of the stream, cut anywhere. @throws the failure that an event reports. */
   read(part: string): void {
-    const [rest = "", ...lines] = (this.#endsInReturn ? part.replace(/^\n/, "") : part).split(LINE_END);
-    if (part !== "") this.#endsInReturn = part.endsWith("\r");
+    const [rest = "", ...lines] = part.split(LINE_END);
     this.#add(rest);
     for (const line of lines) {
       this.#endLine();
@@ -205,13 +196,12 @@ class AnswerLines {
 
 /** Throws the error in a failure event of the responses API; other events with these words pass. */
 function throwReported(data: string): void {
-  const event = parsedJson(data);
-  const type = memberOf(event, "type");
-  const report = type === "response.failed" ? memberOf(memberOf(event, "response"), "error") : event;
-  if (type !== "response.failed" && (type !== "error" || memberOf(event, "error") !== undefined)) return;
-  const [code, message] = [memberOf(report, "code"), memberOf(report, "message")];
-  const text = typeof message === "string" ? message : "";
-  throw Object.assign(new Error(text), { code: typeof code === "string" ? code : "server_error" });
+  const event = recordOf(parsedJson(data));
+  const isFailed = event["type"] === "response.failed";
+  if (!isFailed && (event["type"] !== "error" || event["error"] !== undefined)) return;
+  const report = isFailed ? memberOf(event["response"], "error") : event;
+  const [code = "server_error", message = ""] = ["code", "message"].map((name) => textMemberOf(report, name));
+  throw Object.assign(new Error(message), { code });
 }
 
 /**
@@ -250,30 +240,23 @@ async function within<T>(milliseconds: number, work: Promise<T>, late: () => Err
  * A refusal with its words in `error.message`, where clients look for them; `undefined` if the body is not JSON, or
  * does not have the reason of the refusal.
  */
-function readRefusal(
-  text: string,
-): { status: number | undefined; message: string; body: string } | undefined {
+function readRefusal(text: string) {
   const value = parsedJson(text);
   // Gemini puts its refusal into a list.
   const given = recordOf([value].flat()[0]);
-  const error = recordOf(given["error"]);
+  const { error: inner, ...outer } = given;
+  const error = recordOf(inner);
   const words = findWords(given);
   if (words === undefined) return undefined;
   const { param } = error;
   const isUnnamed = typeof param === "string" && /^\w+$/.test(param) && !words.includes(param);
   const message = isUnnamed ? `${words} (${param})` : words;
-  const { status_code: number } = recordOf(given["base_resp"]);
-  const { error: _inner, ...outer } = given;
-  const report: Record<string, unknown> = {
-    ...outer,
-    ...(typeof number === "number" ? { code: `base_resp_${number}` } : {}),
-    ...error,
-  };
-  const codes = [error["code"], given["code"], given["status"]].map(Number);
+  const number = memberOf(given["base_resp"], "status_code");
+  const code = typeof number === "number" ? { code: `base_resp_${number}` } : {};
+  const report: Record<string, unknown> = { ...outer, ...code, ...error };
   const cause = refusalKind([report["code"], report["type"]].map(String), message);
-  const status =
-    codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600) ??
-    (cause && CAUSES[cause].status);
+  const codes = [error["code"], given["code"], given["status"]].map(Number);
+  const status = codes.find(isRefusalStatus) ?? (cause && CAUSES[cause].status);
   const isUsual = value === given && error["message"] === message;
   return { status, message, body: isUsual ? text : JSON.stringify({ error: { ...report, message } }) };
 }

@@ -6,7 +6,7 @@ import type { InteropZodObject } from "@langchain/core/utils/types";
 import type { ProviderStrategy, ToolStrategy, TypedToolStrategy } from "langchain";
 import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
-import { ConfigurationError, RunFailure } from "../../core/errors.ts";
+import { ConfigurationError, RunFailure, orElse } from "../../core/errors.ts";
 import { fill, oneLine } from "../../core/text.ts";
 import { isObject, isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
 import { canBeForced } from "./exchange.ts";
@@ -33,12 +33,8 @@ export type Strategy =
   | { kind: "tool"; tools: ReadonlyMap<string, ToolStrategy> }
   | { kind: "provider"; strategy: ProviderStrategy };
 
-/** The consequence of a reply for the structured answer. */
-export type Settled = {
-  /** Follow the reply: results of calls that were answers, and the closing message. */
-  messages: BaseMessage[];
-  structuredResponse?: unknown;
-};
+/** The answer of a reply, and what follows it: results of calls that were answers, and the closing message. */
+export type Settled = { messages: BaseMessage[]; structuredResponse?: unknown };
 
 const DEFAULT_NAME = "structured_response";
 /** Answers of one run that do not fit, before it fails. */
@@ -83,15 +79,13 @@ export async function settleAnswer(
   }
   const { tool_calls: calls = [] } = reply;
   const tools = strategy.kind === "tool" ? strategy.tools : new Map<string, ToolStrategy>();
-  const answers = calls.filter(
-    ({ name, id }) => tools.has(name) && !refused.some(({ tool_call_id }) => tool_call_id === id),
-  );
+  const refusedIds = refused.map(({ tool_call_id }) => tool_call_id);
+  const answers = calls.filter(({ name, id = "" }) => tools.has(name) && !refusedIds.includes(id));
   const [answer] = answers;
   const asked = answer && tools.get(answer.name);
   if (!asked) return { messages: [] };
-  if (calls.length > 1) {
+  if (calls.length > 1)
     return { messages: answers.map((call) => answerResult(call, texts.answeredTwice, "error")) };
-  }
   try {
     const structuredResponse = asked.parse(answer.args);
     const text = JSON.stringify(structuredResponse);
@@ -99,27 +93,24 @@ export async function settleAnswer(
     return { messages: [answerResult(answer, text, "success"), new AIMessage(closing)], structuredResponse };
   } catch (error) {
     const text = await retryText(error, asked);
-    const misfits = currentRun(before).messages.filter(
-      (message) =>
-        ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
-    );
+    const results = currentRun(before).messages.filter((message) => ToolMessage.isInstance(message));
+    const misfits = results.filter(({ status, name = "" }) => status === "error" && tools.has(name));
     if (misfits.length + 1 < MAX_MISFITS) return { messages: [answerResult(answer, text, "error")] };
     const what = fill(texts.misfits, MAX_MISFITS, asked.name, text);
     throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
   }
 }
 
-/** Tools, options and notice that are bound to the model besides the agent's tools. */
-export function bindStrategy(
-  strategy: Strategy,
-  model: BaseChatModel,
-): {
+interface StrategyBinding {
   tools: Array<ToolStrategy["tool"]>;
   toolChoice?: "any";
   options?: Record<string, unknown>;
-  /** A notice for the model, if calls cannot be forced. */
+  /** For the model, if calls cannot be forced. */
   notice?: string;
-} {
+}
+
+/** Tools, options and notice that are bound to the model besides the agent's tools. */
+export function bindStrategy(strategy: Strategy, model: BaseChatModel): StrategyBinding {
   if (strategy.kind === "tool") {
     const tools = [...strategy.tools.values()].map(({ tool }) => tool);
     return canBeForced(model) ? { tools, toolChoice: "any" } : { tools, notice: callFor(strategy) };
@@ -187,10 +178,7 @@ async function retryText(error: unknown, { name, options }: ToolStrategy): Promi
 const answerResult = ({ id = "", name }: ToolCall, content: string, status: "success" | "error") =>
   new ToolMessage({ content, name, tool_call_id: id, status });
 
-/**
- * The agent ended without an answer in the form that was asked for. Its code, `no_structured_response`, is
- * the run's `failure_reason`.
- */
+/** The agent ended without an answer in the form that was asked for. */
 export class NoStructuredResponse extends RunFailure {
   /** The model's text in its place; may be empty. */
   readonly said: string;
@@ -207,15 +195,9 @@ export const hasCalls = ({ tool_calls = [], invalid_tool_calls = [] }: AIMessage
 
 /** The structured answer in the text of a reply without calls; `undefined` if there is none. */
 export function answerInText(reply: AIMessage, strategy: Strategy): unknown {
-  if (strategy.kind === "provider") {
-    const native: unknown = strategy.strategy.parse(reply);
-    if (native !== undefined) return native;
-  }
-  for (const text of jsonCandidates(reply.text)) {
-    const answer = fitting(text, strategy);
-    if (answer !== undefined) return answer;
-  }
-  return undefined;
+  const native: unknown = strategy.kind === "provider" ? strategy.strategy.parse(reply) : undefined;
+  const answers = [native, ...jsonCandidates(reply.text).map((text) => fitting(text, strategy))];
+  return answers.find((answer) => answer !== undefined);
 }
 
 /** Texts that may be the answer: all of it, or the one block of code in it. */
@@ -237,15 +219,10 @@ function fitting(text: string, strategy: Strategy): unknown {
   const given = parsedJson(text);
   // Arguments of a call are a record.
   if (!isRecord(given)) return undefined;
-  for (const one of strategy.tools.values()) {
-    try {
-      const answer: unknown = one.parse(given);
-      return answer;
-    } catch {
-      // It fits another one, or none.
-    }
-  }
-  return undefined;
+  const answers = [...strategy.tools.values()].map((one): unknown =>
+    orElse(() => one.parse(given), undefined),
+  );
+  return answers.find((answer) => answer !== undefined);
 }
 
 /** Reminds a model that ended without the answer. */

@@ -1,5 +1,5 @@
 /** Model calls that the client's own model answers, in the terms of sampling. */
-import { type CreateMessageRequestParams, ProtocolError } from "@modelcontextprotocol/server";
+import { ProtocolError } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { errorMessage } from "../../core/errors.ts";
 import type { ModelCall, SamplingReply } from "../../runs/run.ts";
@@ -71,7 +71,7 @@ async function sample(
   patienceMs: number,
 ): Promise<SamplingReply | undefined> {
   try {
-    const result = await context.mcpReq.requestSampling(samplingParams(request), {
+    const result = await context.mcpReq.requestSampling(request, {
       timeout: patienceMs,
       signal: context.mcpReq.signal,
       // Without it the request would not travel on the stream of this call.
@@ -109,10 +109,6 @@ const Reply = z.looseObject({
     ),
   ),
 });
-
-export const samplingParams = (request: ModelCall["request"]): CreateMessageRequestParams =>
-  // The SDK's type has the shape of this one, with more optional members.
-  request as CreateMessageRequestParams;
 
 /**
  * A refusal in the place of a reply. The protocol defines none for requests that are answered in a map, so

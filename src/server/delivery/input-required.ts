@@ -8,7 +8,6 @@ import { questionKey } from "../calls/open-requests.ts";
 import type { Outcome } from "../calls/outcome.ts";
 import type { ApprovalState } from "../calls/state.ts";
 import { allDecided, askable, formFor, isUnread, pageMessage, placeOf } from "./answers.ts";
-import { samplingParams } from "./client-model.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 import type { PersonRequest } from "../views/request-form.ts";
 
@@ -124,7 +123,7 @@ async function ask(
     ...facts,
     ...(lent.length > 0 ? { models: lent.map(({ key, call }) => ({ key, call: call.id })) } : {}),
   };
-  const models = Object.fromEntries(lent.map(({ key, call }) => [key, samplingParams(call.request)]));
+  const models = Object.fromEntries(lent.map(({ key, call }) => [key, call.request]));
   return { kind: "ask", requests, models, state: await codec.mint(state, context) };
 }
 

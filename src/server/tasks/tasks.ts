@@ -11,7 +11,7 @@ import { type ModelCall, type RunView, type RunRequest, isFinal, waitingIn } fro
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type Taken, keyOf, questionKey } from "../calls/open-requests.ts";
 import { formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";
-import { samplingParams, samplingReply, storeReply } from "../delivery/client-model.ts";
+import { samplingReply, storeReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../calls/client.ts";
 import { type ConnectionDeps, type ServerDeps, originOf } from "../contracts/deps.ts";
 import { type InputRequests, decidedElsewhere, runResult, taskFields, withNote } from "../calls/results.ts";
@@ -91,7 +91,7 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   for (const call of calls)
     inputRequests[modelKey(call)] = {
       method: "sampling/createMessage",
-      params: samplingParams(call.request),
+      params: call.request,
     };
   const statusMessage = people.note === undefined ? fields.statusMessage : withNote(view, people.note);
   const { status } = view.run;

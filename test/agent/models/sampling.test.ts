@@ -12,7 +12,7 @@ import { repairHistory } from "../../../src/agent/messages/mend.ts";
 import {
   answeredMessage,
   samplingRequest,
-  type SamplingMessage,
+  type SamplingRequest,
 } from "../../../src/agent/models/client-model.ts";
 
 const text = fc.constantFrom("", " ", "hello", "two\nlines");
@@ -47,7 +47,7 @@ function history(turns: readonly BaseMessage[][]): BaseMessage[] {
 }
 
 /** What the specification of sampling demands of messages with tools. */
-function problemOf(messages: readonly SamplingMessage[]): string | undefined {
+function problemOf(messages: SamplingRequest["messages"]): string | undefined {
   for (const [index, { role, content }] of messages.entries()) {
     const results = content.filter(({ type }) => type === "tool_result");
     const uses = content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []));

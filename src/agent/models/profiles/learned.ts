@@ -1,11 +1,12 @@
 /** Learns request rules from refusals: a pure function, and the file that stores its results. */
 import { appendFileSync, readFileSync } from "node:fs";
 import { orElse } from "../../../core/errors.ts";
-import { parsedJson, recordOf } from "../../../core/unknown.ts";
+import { parsedJson } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
+import { z } from "zod";
 import table from "./lessons.json" with { type: "json" };
 import type { Json } from "../strict-chunks.ts";
-import { THOUGHT_MEMBERS, type Wire, hasCalls, isForced, isUnthought } from "./outgoing.ts";
+import { THOUGHT_MEMBERS, type Wire, hasCalls, isForced, isUnthought, messageList } from "./outgoing.ts";
 import { type Profile, joinRules } from "./profile.ts";
 import { type RequestRules, requestRules } from "./schema.ts";
 
@@ -37,27 +38,26 @@ export function learn(refused: RefusedRequest): Lesson | undefined {
   return undefined;
 }
 
-const messageList = ({ body }: RefusedRequest): Json[] => asArray(body["messages"]).map(recordOf);
+const some =
+  (holds: (message: Json, at: number, all: Json[]) => boolean) =>
+  ({ body }: RefusedRequest): boolean =>
+    messageList(body).some(holds);
+
 /** Facts of a refused request that rows of the table ask for. */
 const FACTS: Readonly<Record<string, (refused: RefusedRequest) => boolean>> = {
   chat: ({ wire }) => wire === "chat",
   messages: ({ wire }) => wire === "messages",
   topMark: ({ body }) => "cache_control" in body,
   forced: ({ body }) => isForced(body["tool_choice"]),
-  developer: (refused) => messageList(refused).some(({ role }) => role === "developer"),
-  system: (refused) => messageList(refused).some(({ role }) => role === "system"),
-  calls: (refused) => messageList(refused).some(hasCalls),
+  developer: some(({ role }) => role === "developer"),
+  system: some(({ role }) => role === "system"),
+  calls: some(hasCalls),
   tools: ({ body }) => asArray(body["tools"]).length > 0,
   noTools: ({ body }) => asArray(body["tools"]).length === 0,
-  thoughts: (refused) =>
-    messageList(refused).some((message) => THOUGHT_MEMBERS.some((name) => name in message)),
-  unthought: (refused) => messageList(refused).some(isUnthought),
-  userAfterTool: (refused) =>
-    messageList(refused).some(({ role }, at, all) => role === "user" && all[at - 1]?.["role"] === "tool"),
-  emptyReply: (refused) =>
-    messageList(refused).some(
-      (message) => message["role"] === "assistant" && !message["content"] && hasCalls(message),
-    ),
+  thoughts: some((message) => THOUGHT_MEMBERS.some((name) => name in message)),
+  unthought: some(isUnthought),
+  userAfterTool: some(({ role }, at, all) => role === "user" && all[at - 1]?.["role"] === "tool"),
+  emptyReply: some((message) => message["role"] === "assistant" && !message["content"] && hasCalls(message)),
 };
 
 /** Changes that depend on the words of the refusal; `undefined` if they are not about anything in the request. */
@@ -116,10 +116,15 @@ const LESSONS = table.lessons.map(
   }),
 );
 
-interface Learned {
-  rules: RequestRules;
-  window?: number;
-}
+/** A line of the file. */
+const LINE = z.object({
+  date: z.string(),
+  place: z.string(),
+  model: z.string(),
+  rules: requestRules,
+  window: z.number().optional(),
+});
+type Learned = Pick<z.output<typeof LINE>, "rules" | "window">;
 
 /** Rules learned by endpoint and model, in memory and in a file of the data folder. */
 export class Lessons {
@@ -132,35 +137,28 @@ export class Lessons {
   }
 
   of({ place, model }: Pick<Profile, "place" | "model">): Learned {
+    const text = this.#isRead ? "" : orElse(() => readFileSync(this.#file ?? "", "utf8"), "");
+    this.#isRead = true;
     // Servers are updated: what one refused is tried again after this time.
     const since = Date.now() - 30 * 86_400_000;
-    const text =
-      this.#isRead || this.#file === undefined
-        ? ""
-        : orElse(() => readFileSync(this.#file ?? "", "utf8"), "");
-    this.#isRead = true;
     for (const line of text.split("\n")) {
-      const { date, place: at, model: name, rules, window } = recordOf(parsedJson(line));
-      const read = requestRules.safeParse(rules);
-      if (read.success && Date.parse(String(date)) > since)
-        this.#add(`${String(at)} ${String(name)}`, read.data, window);
+      const { data } = LINE.safeParse(parsedJson(line));
+      if (data !== undefined && Date.parse(data.date) > since) this.#add(data, data);
     }
     return this.#known.get(`${place} ${model}`) ?? { rules: {} };
   }
 
-  keep(profile: Pick<Profile, "place" | "model">, rules: RequestRules, window?: number): void {
-    this.of(profile);
-    const { place, model } = profile;
-    this.#add(`${place} ${model}`, rules, window);
-    if (this.#file === undefined) return;
+  keep({ place, model }: Pick<Profile, "place" | "model">, rules: RequestRules, window?: number): void {
+    this.of({ place, model });
+    this.#add({ place, model }, { rules, window });
     const line = JSON.stringify({ date: new Date().toISOString(), place, model, rules, window });
     // Without the file the server is asked again after the next start.
     orElse(() => appendFileSync(this.#file ?? "", `${line}\n`, { mode: 0o600 }), undefined);
   }
 
-  #add(key: string, rules: RequestRules, window: unknown): void {
-    const known = this.#known.get(key);
-    const size = typeof window === "number" ? { window } : {};
-    this.#known.set(key, { ...known, rules: joinRules(known?.rules, rules), ...size });
+  #add({ place, model }: Pick<Profile, "place" | "model">, { rules, window }: Learned): void {
+    const known = this.#known.get(`${place} ${model}`);
+    const joined = { rules: joinRules(known?.rules, rules), window: window ?? known?.window };
+    this.#known.set(`${place} ${model}`, joined);
   }
 }

@@ -8,32 +8,34 @@ import type { RequestRules } from "./schema.ts";
 /** The API that a request is for: OpenAI's two, and Anthropic's. */
 export type Wire = "chat" | "responses" | "messages";
 
-/** Digests of signatures that a server refused: the reasoning that they sign is not sent to it. */
-export type RefusedSignatures = ReadonlySet<string>;
+/** The messages of a request. */
+export const messageList = (body: Json): Json[] => asArray(body["messages"]).map(recordOf);
 
-/** The request with the rules applied; the same object if none changes it. */
+/** The blocks of a message whose content is a list. */
+const blockList = ({ content }: Json): Json[] => asArray(content).map(recordOf);
+
+/**
+ * The request with the rules applied; the same object if none changes it. `refused`: digests of signatures that the
+ * server refused; the reasoning that they sign is left out.
+ */
 export function outgoing(
   body: Json,
   wire: Wire,
   rules: RequestRules,
-  refused: RefusedSignatures = new Set(),
+  refused: ReadonlySet<string> = new Set(),
 ): Json {
-  const changed = [...BODY_RULES[wire], ...BODY_RULES.all].reduce(
-    (before, rule) => rule(before, rules),
-    body,
-  );
-  const given: unknown = changed["messages"];
-  if (!Array.isArray(given)) return changed;
-  const before = given as Json[]; // LangChain wrote them
+  const bodyRules = [...BODY_RULES[wire], ...BODY_RULES.all];
+  const changed = bodyRules.reduce((before, rule) => rule(before, rules), body);
+  if (!Array.isArray(changed["messages"])) return changed;
+  const before = messageList(changed);
   const isKept = (block: Json): boolean => {
     if (!THINKING.has(block["type"])) return true;
-    const [signature] = blockSignatures(block);
-    if (signature === undefined || rules.thoughts?.field === "none") return false;
-    return !refused.has(hashSignature(signature));
+    const digest = signatureDigest(block);
+    return digest !== undefined && rules.thoughts?.field !== "none" && !refused.has(digest);
   };
   // Reasoning that a server of Anthropic's API refuses is left out, and a message without anything else.
   const withoutForeign = (message: Json): Json[] => {
-    const content = asArray(message["content"]).map(recordOf);
+    const content = blockList(message);
     const kept = content.filter(isKept);
     if (kept.length === content.length) return [message];
     return kept.length > 0 ? [{ ...message, content: kept }] : [];
@@ -49,21 +51,19 @@ export function outgoing(
  * thinking: the reasoning of another model was taken out, or it had none. Anthropic refuses such a request.
  */
 function settleThinking(body: Json, { thoughts }: RequestRules): Json {
-  const messages = asArray(body["messages"]).map(recordOf);
-  const content = ({ content }: Json): Json[] => asArray(content).map(recordOf);
+  const messages = messageList(body);
   // Some servers reason by default, and require the thinking of all replies with calls.
   if (thoughts?.missing === "off" && messages.some(isUnthought))
     return { ...body, thinking: { type: "disabled" } };
   if (recordOf(body["thinking"])["type"] !== "enabled") return body;
-  const isAnswered = content(messages.at(-1) ?? {}).some(({ type }) => type === "tool_result");
-  const reply = messages.findLast(({ role }) => role === "assistant");
-  const first = content(reply ?? {})[0]?.["type"];
-  return isAnswered && !THINKING.has(first) ? without(body, "thinking") : body;
+  const isAnswered = blockList(messages.at(-1) ?? {}).some(({ type }) => type === "tool_result");
+  const [first] = blockList(messages.findLast(({ role }) => role === "assistant") ?? {});
+  return isAnswered && !THINKING.has(first?.["type"]) ? without(body, "thinking") : body;
 }
 
 /** True for a reply of Anthropic's API with calls and without thinking. */
-export function isUnthought({ content }: Json): boolean {
-  const types = asArray(content).map((block) => recordOf(block)["type"]);
+export function isUnthought(message: Json): boolean {
+  const types = blockList(message).map(({ type }) => type);
   return types.includes("tool_use") && !types.some((type) => THINKING.has(type));
 }
 
@@ -120,7 +120,7 @@ const BODY_RULES: Readonly<Record<Wire | "all", ReadonlyArray<(body: Json, rules
         .filter(([from, to]) => from in body && !(to in body))
         .reduce((before, [from, to]) => ({ ...without(before, from), [to]: body[from] }), body),
     (body, { needsTools }) => {
-      const calls = asArray(body["messages"]).flatMap((message) => toolCalls(recordOf(message)));
+      const calls = messageList(body).flatMap(toolCalls);
       if (needsTools !== true || asArray(body["tools"]).length > 0 || calls.length === 0) return body;
       const names = new Set(calls.map((call) => String(recordOf(call["function"])["name"])));
       const parameters = { type: "object", properties: {} };
@@ -135,7 +135,7 @@ const BODY_RULES: Readonly<Record<Wire | "all", ReadonlyArray<(body: Json, rules
   messages: [
     (body, { marks }) => {
       if (marks === "blocks" && "cache_control" in body) {
-        const messages = asArray(body["messages"]).map(recordOf);
+        const messages = messageList(body);
         const marked = [...messages.slice(0, -1), ...messages.slice(-1).map(markMessage)];
         return { ...without(body, "cache_control"), messages: marked };
       }
@@ -264,16 +264,15 @@ function withThoughts(
 
 const THINKING: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
 
-const blockSignatures = ({ type, signature, data }: Json): string[] =>
-  THINKING.has(type)
-    ? ([signature, data].filter((text) => typeof text === "string" && text !== "") as string[])
-    : [];
+/** The digest of the signature of a reasoning block; `undefined` if it has none. */
+function signatureDigest({ signature, data }: Json): string | undefined {
+  const signed = textOrEmpty(signature) || textOrEmpty(data);
+  return signed === "" ? undefined : createHash("sha256").update(signed).digest("base64url").slice(0, 22);
+}
 
-export const hashSignature = (signature: string): string =>
-  createHash("sha256").update(signature).digest("base64url").slice(0, 22);
-
-/** Signatures of the reasoning in a request of Anthropic's API. */
-export const readSignatures = (body: Json): string[] =>
-  asArray(body["messages"])
-    .flatMap((message) => asArray(recordOf(message)["content"]))
-    .flatMap((block) => blockSignatures(recordOf(block)));
+/** Digests of the signatures in a request of Anthropic's API. */
+export const signatureDigests = (body: Json): string[] =>
+  messageList(body)
+    .flatMap(blockList)
+    .filter(({ type }) => THINKING.has(type))
+    .flatMap((block) => signatureDigest(block) ?? []);
