@@ -122,7 +122,7 @@ function filesAndDelegation(params: DeepAgentParams, subagents: Described, room:
 function context(params: DeepAgentParams): Middleware[] {
   const { backend = StateBackend, log = silentLogger, summarization = {}, fallbackModels = [] } = params;
   return [
-    ...(fallbackModels.length > 0 ? [modelFallbackMiddleware({ models: fallbackModels, log })] : []),
+    ...(fallbackModels.length > 0 ? [modelFallbackMiddleware(fallbackModels, log)] : []),
     ...(summarization === false ? [] : [summarizationMiddleware({ ...summarization, backend, log })]),
     ...(params.promptCaching === false ? [] : [promptCachingMiddleware()]),
     patchToolCallsMiddleware(),

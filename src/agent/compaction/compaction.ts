@@ -279,7 +279,7 @@ async function askForSummary(
       readMarkup(reply, []);
       // Counts the cost of the summary towards the agent's limits, also after a restart.
       const told = answeredBy(reply, model);
-      tellModelCalled(told, step, { prices: step.budget.limits.prices, purpose: "summary" });
+      tellModelCalled(told, step, "summary");
       const spent = spentBy(told, step.budget.limits);
       step.budget.add(spent);
       request.updateState({ [SPENT]: { run: currentRun(request.messages).id, ...spent } });

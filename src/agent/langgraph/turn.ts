@@ -170,7 +170,7 @@ async function askAllLayers(
     }, time);
     if (reply === undefined) return undefined;
     withoutRequest(reply);
-    tellModelCalled(reply, taskStep(config), { prices: meter.limits.prices });
+    tellModelCalled(reply, taskStep(config));
     meter.count(reply);
     return { reply, updates, strategy };
   } finally {

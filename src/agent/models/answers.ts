@@ -13,36 +13,32 @@ export function directAnswer(thread: readonly BaseMessage[]): string {
   if (!ToolMessage.isInstance(thread.at(-1))) return "";
   const messages = repairHistory([...thread]); // in the order of the calls
   const at = messages.findLastIndex((message) => !ToolMessage.isInstance(message));
-  return messages
-    .slice(at + 1)
-    .map(({ text }) => text)
-    .join("\n\n");
-}
-
-/** Why a reply is incomplete, and the message that asks the model to complete it. */
-export interface Unfinished {
-  kind: "cut" | "paused" | "empty" | "unstructured" | "uncalled" | "unwritten";
-  /** Empty for a paused reply, which is sent back as it is. */
-  prompt: string;
+  const results = messages.slice(at + 1).map(({ text }) => text);
+  return results.join("\n\n");
 }
 
 /** Maximum number of repeated requests in one turn, by the defect of the reply. */
-export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
+export const MOST_ASKED = {
   cut: 3,
   paused: 10,
   empty: 1,
   unstructured: 3,
   uncalled: 1,
   unwritten: 2,
-};
+} as const;
+
+interface Unfinished {
+  kind: keyof typeof MOST_ASKED;
+  prompt: string;
+}
 
 /**
- * Returns the missing part of a reply without calls. A reply with calls is always accepted. `isIncomplete`: its text
- * ended with a call that could not be read.
+ * The defect of a reply without calls, and the message that asks the model to complete it; empty for a paused reply,
+ * which is sent back as it is. `isIncomplete`: its text ended with a call that could not be read.
  */
 export function unfinished(
   reply: AIMessage,
-  strategy: Strategy | undefined,
+  strategy?: Strategy,
   isIncomplete = false,
 ): Unfinished | undefined {
   if (hasCalls(reply)) return undefined;

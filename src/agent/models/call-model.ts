@@ -16,15 +16,14 @@ import texts from "./texts.json" with { type: "json" };
 
 /**
  * Calls a model. This is the only place that retries a failed call: after growing pauses, while the failure may pass
- * and the agent's patience lasts (`limits.modelPatienceMs`). Each retry is reported to those who watch, each try to the
- * tracer of the run. Nothing of a broken answer is used, but a call of one of `toolNames` that the provider could not
- * read is.
+ * and the agent's patience lasts (`limits.modelPatienceMs`). Nothing of a broken answer is used, but a call of one of
+ * `toolNames` that the provider could not read is.
  *
  * @throws the last error of the model; the reason of the signal, at once, when the run is stopped in a pause.
  */
 export async function callModel(
   { model, hasSpare }: Pick<ModelRequest, "model" | "hasSpare">,
-  ask: (options: { maxRetries: 0 }) => Promise<unknown>,
+  ask: Ask,
   {
     step,
     signal,
@@ -76,15 +75,13 @@ export function pauseAfter(
   return Math.ceil(Math.max(own, retryAfterMs));
 }
 
-async function callOnce(
-  step: Step,
-  model: BaseChatModel,
-  ask: (options: { maxRetries: 0 }) => Promise<unknown>,
-): Promise<AIMessage> {
+/** Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built. */
+type Ask = (options: { maxRetries: 0 }) => Promise<unknown>;
+
+async function callOnce(step: Step, model: BaseChatModel, ask: Ask): Promise<AIMessage> {
   const trace = step.traceModel(model);
   const exchange = findExchange(model);
   try {
-    // Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built.
     const reply = await ask({ maxRetries: 0 });
     if (!AIMessage.isInstance(reply)) throw new RunFailure("model_error", texts.notAMessage);
     const reason = readFinishReason(reply);

@@ -35,7 +35,6 @@ export type ModelChoice =
       /** `provider:model`, a name of the operator, `offline` or `client`. */
       spec: string;
       provider: string;
-      /** The model's name at its provider. */
       name: string;
       /** Host that requests go to, where that is known. */
       endpoint?: string;
@@ -92,12 +91,7 @@ function notConfigured(env: Environment): ModelChoice {
 const no = (code: ModelProblem, message: string, keys?: readonly string[]) =>
   ({ ok: false, code, message, ...(keys && { keys }) }) as const;
 
-interface FoundModel {
-  spec: string;
-  provider: string;
-  name: string;
-  entry?: ModelEntry;
-}
+type FoundModel = Record<"spec" | "provider" | "name", string> & { entry?: ModelEntry };
 
 function specChoice(wanted: string, env: Environment, models: NamedEntries): ModelChoice {
   const why = "it was chosen";
@@ -128,20 +122,15 @@ function specChoice(wanted: string, env: Environment, models: NamedEntries): Mod
 
 /** The model that an entry of `models` stands for: by its name alone, or by `name:model`. */
 export function namedModel(spec: string, models: NamedEntries): FoundModel | undefined {
-  const key = [spec, spec.slice(0, Math.max(0, spec.indexOf(":")))].find((name) =>
-    Object.hasOwn(models, name),
-  );
-  const entry = key === undefined ? undefined : models[key];
-  if (key === undefined || entry === undefined) return undefined;
+  const [first = ""] = spec.split(":", 1);
+  const key = Object.hasOwn(models, spec) ? spec : first;
+  const entry = Object.hasOwn(models, key) ? models[key] : undefined;
+  if (entry === undefined) return undefined;
   const name = key === spec ? (entry.model ?? "") : spec.slice(key.length + 1).trim();
   return { spec, provider: entry.provider ?? "openai", name, entry };
 }
 
-function placeChoice(
-  { spec, provider, name, entry }: FoundModel,
-  why: string,
-  env: Environment,
-): ModelChoice {
+function placeChoice({ spec, provider, name, entry }: FoundModel, why: string, env: Environment) {
   const facts = providerFacts(provider);
   const { url, from, keys, apiKey, missing } = resolveConnection(provider, env, entry);
   if (missing !== undefined) {
@@ -248,7 +237,6 @@ export const DEFAULT_MODELS = [
   { provider: "openai", model: "gpt-5.4" },
 ] as const;
 
-/** `provider:model` of the first. */
 export const DEFAULT_MODEL = `${DEFAULT_MODELS[0].provider}:${DEFAULT_MODELS[0].model}`;
 
 const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => providerFacts(provider).keys ?? []);

@@ -141,13 +141,12 @@ function samplingBlocks({ content, contentBlocks }: BaseMessage): PlainBlock[] {
 
 const textBlock = (text: string): PlainBlock[] => (text.trim() === "" ? [] : [{ type: "text", text }]);
 
-export const answeredMessage = (reply: Extract<SamplingReply, { kind: "answer" }>): AIMessage =>
-  new AIMessage({
-    content: reply.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n"),
-    tool_calls: reply.content.flatMap((block) =>
-      block.type === "tool_use"
-        ? [{ type: "tool_call" as const, id: block.id, name: block.name, args: block.input }]
-        : [],
-    ),
+export function answeredMessage(reply: Extract<SamplingReply, { kind: "answer" }>): AIMessage {
+  const texts = reply.content.filter((block) => block.type === "text").map(({ text }) => text);
+  const uses = reply.content.filter((block) => block.type === "tool_use");
+  return new AIMessage({
+    content: texts.join("\n"),
+    tool_calls: uses.map(({ id, name, input }) => ({ type: "tool_call", id, name, args: input })),
     response_metadata: { model_name: reply.model, ...defined({ stop_reason: reply.stopReason }) },
   });
+}

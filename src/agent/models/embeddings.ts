@@ -12,15 +12,10 @@ interface EmbedderOptions {
   /** `openai:model`; the endpoint may be any that speaks OpenAI's protocol. */
   model: string;
   env: Environment;
-  /** Milliseconds. Default: 60,000 for documents, 8,000 for a query. */
-  timeoutMs?: Partial<typeof TIMEOUT_MS>;
 }
 
 /** Why vectors cannot be made with this setting; looks at names and variables only. */
-export function embedderProblem({
-  model,
-  env,
-}: EmbedderOptions): { code: string; message: string } | undefined {
+export function embedderProblem({ model, env }: EmbedderOptions) {
   const choice = modelChoice({ model, env });
   if (!choice.ok) return { code: choice.code, message: choice.message };
   if (choice.provider === "openai") return undefined;
@@ -28,15 +23,14 @@ export function embedderProblem({
 }
 
 /** Vectors by a service that speaks OpenAI's protocol. Loads its package with the first texts. */
-export function createEmbedder({ model, env, timeoutMs }: EmbedderOptions): Embedder {
-  const timeouts = { ...TIMEOUT_MS, ...timeoutMs };
+export function createEmbedder({ model, env }: EmbedderOptions): Embedder {
   return {
     name: model,
     async embed(texts, purpose, signal) {
       const problem = embedderProblem({ model, env });
       if (problem !== undefined) throw new EmbeddingFailure(problem.code, problem.message);
       try {
-        const service = await openService({ model, env }, timeouts[purpose], signal);
+        const service = await openService({ model, env }, TIMEOUT_MS[purpose], signal);
         const vectors: readonly unknown[] = await service.embedDocuments([...texts]);
         const length = Array.isArray(vectors[0]) ? vectors[0].length : 0;
         const checked = vectors.filter(

@@ -24,16 +24,15 @@ const MOST_LESSONS = 6;
 /** Statuses of refusals of a request's form; servers that render a template fail with the last two. */
 const ABOUT_FORM: ReadonlySet<number | undefined> = new Set([400, 404, 415, 422, 500, 501]);
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
   /** Default: in memory, for this model only. */
   lessons?: Lessons | undefined;
   /** The window that the person set, in tokens. */
   window?: number | undefined;
-  /** Asks the server for its window. Default: it is not asked. */
+  /** Asks the server for its window. */
   askWindow?: () => Promise<number | undefined>;
 }
 
-/** The exchange of one model with its server. */
 export class Exchange {
   readonly profile: Profile;
   readonly #lessons: Lessons;
@@ -78,7 +77,6 @@ export class Exchange {
     return joinRules(this.profile.rules, this.#lessons.of(this.profile).rules, ...tried);
   }
 
-  /** Returns the notices since the last call. */
   takeNotices(): string[] {
     const notices = this.#notices;
     this.#notices = [];
@@ -100,14 +98,7 @@ export class Exchange {
         const answer = await post(sent);
         const trial = wire === "responses" ? this.#trial.splice(0) : [];
         const taught = [...trial, ...lessons].filter(({ about }) => about !== "");
-        if (taught.length > 0) {
-          const learned = joinRules(...taught.map((lesson) => lesson.rules));
-          const { place, model } = this.profile;
-          this.#lessons.keep(this.profile, learned);
-          const setting = JSON.stringify({ models: { NAME: { model, request: learned } } });
-          const abouts = taught.map(({ about }) => about).join(", ");
-          this.note(fill(texts.lesson, place, abouts, model, setting));
-        }
+        if (taught.length > 0) this.#keep(taught);
         // Some servers know the window only once they have loaded the model.
         if (!this.#hasAsked) void this.#options.askWindow?.().then((window) => (this.#toldWindow = window));
         this.#hasAsked = true;
@@ -121,6 +112,14 @@ export class Exchange {
         throw error;
       }
     }
+  }
+
+  #keep(lessons: Lesson[]): void {
+    const request = joinRules(...lessons.map(({ rules }) => rules));
+    const { place, model } = this.profile;
+    this.#lessons.keep(this.profile, request);
+    const setting = JSON.stringify({ models: { NAME: { model, request } } });
+    this.note(fill(texts.lesson, place, lessons.map(({ about }) => about).join(", "), model, setting));
   }
 
   #lessonIn(error: unknown, body: Json, wire: Wire, rules: RequestRules): Lesson | undefined {
@@ -157,9 +156,8 @@ export const contextWindow = (model: BaseChatModel): number | undefined =>
 /** True if a model can be made to call a tool; some cannot, or not while they reason. */
 export function canBeForced(model: BaseChatModel): boolean {
   const thinking = memberOf(memberOf(model, "thinking"), "type");
-  const settings = recordOf(memberOf(model, "modelKwargs"));
-  const isOff =
-    settings["enable_thinking"] === false || memberOf(settings["thinking"], "type") === "disabled";
+  const { enable_thinking: enabled, thinking: own } = recordOf(memberOf(model, "modelKwargs"));
+  const isOff = enabled === false || memberOf(own, "type") === "disabled";
   const { forced = "unlessThinking" } = findExchange(model)?.rules ?? modelProfile(model).rules;
   const unlessEnabled = thinking !== "enabled";
   const unlessThinking = unlessEnabled && thinking !== "adaptive";
@@ -171,27 +169,26 @@ export function setExchange<Model extends object>(model: Model, exchange: Exchan
   return model;
 }
 
+/** True for an event before the content of an answer. */
+function isPreamble(event: unknown): boolean {
+  const { type, choices } = recordOf(event);
+  if (typeof type === "string")
+    return /^(?:ping|message_start|response\.(?:created|queued|in_progress))$/.test(type);
+  const { delta, finish_reason: end } = recordOf(asArray(choices)[0]);
+  const { role: _role, content, ...others } = recordOf(delta);
+  return !end && !content && Object.keys(others).length === 0;
+}
+
 /** The events of an answer once one has content: servers refuse requests in streams that they began, too. */
 async function begun(
   answer: unknown,
   convert = (events: AsyncIterable<unknown>): AsyncIterable<unknown> => events,
 ): Promise<unknown> {
   if (!isObject(answer) || !(Symbol.asyncIterator in answer)) return answer;
-  const isPreamble = (event: unknown): boolean => {
-    const { type, choices } = recordOf(event);
-    if (typeof type === "string")
-      return /^(?:ping|message_start|response\.(?:created|queued|in_progress))$/.test(type);
-    const { delta, finish_reason: end } = recordOf(asArray(choices)[0]);
-    const { role: _role, content, ...others } = recordOf(delta);
-    return !end && !content && Object.keys(others).length === 0;
-  };
   const source = convert(answer as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   const first: unknown[] = [];
   let next = await source.next();
-  while (next.done !== true && isPreamble(next.value)) {
-    first.push(next.value);
-    next = await source.next();
-  }
+  for (; next.done !== true && isPreamble(next.value); next = await source.next()) first.push(next.value);
   const events = (async function* () {
     try {
       yield* first;
@@ -249,7 +246,6 @@ export function exchangeCompletions<Model extends object>(
   return completions;
 }
 
-/** Connects an Anthropic model to its exchange. */
 export function exchangeMessages<Model extends object>(model: Model, exchange: Exchange): Model {
   const messages = model as Model & { createStreamWithRetry: Send }; // LangChain's class has it, that of a test may not
   if (typeof messages.createStreamWithRetry !== "function") return model;
@@ -260,11 +256,7 @@ export function exchangeMessages<Model extends object>(model: Model, exchange: E
 }
 
 /** A model of OpenAI's two APIs. Copies of it are made from its fields. */
-export async function openAiModel(
-  fields: Record<string, unknown>,
-  exchange: Exchange,
-  origin: string,
-): Promise<BaseChatModel> {
+export async function openAiModel(fields: Record<string, unknown>, exchange: Exchange, origin: string) {
   const loaded = await import("@langchain/openai");
   // Tests of a program may replace the package by one with this class only.
   if (!["ChatOpenAICompletions", "ChatOpenAIResponses"].every((name) => name in loaded))

@@ -1,7 +1,7 @@
 /** Classifies a failed model call by the shape of its error, and describes it. Loads no provider's package. */
 import { ConfigurationError, DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
-import { isObject, memberOf, textMemberOf, defined } from "../../core/unknown.ts";
+import { isObject, memberOf, recordOf, textMemberOf, defined } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { answerHeaders, askedPause } from "./pauses.ts";
 import texts from "./failure-texts.json" with { type: "json" };
@@ -45,13 +45,10 @@ function describe(facts: FailureFacts, form: "long" | "short", model?: string): 
     silent: `${Math.round(silentMs / 1000)} s`,
     quote: reported && words !== "" ? ` The provider said: ${words}` : "",
   };
-  return (row?.[form] ?? "model's provider failed{http}").replace(
-    /\{(\w+)\}/g,
-    (_gap, name: string) => gaps[name] ?? "",
-  );
+  const sentence = row?.[form] ?? "model's provider failed{http}";
+  return sentence.replace(/\{(\w+)\}/g, (_gap, name: string) => gaps[name] ?? "");
 }
 
-/** A failure that may pass, in a few words. */
 export const describeFailure = (facts: FailureFacts): string => describe(facts, "short");
 
 /** The beginning of `text` with everything that looks like a key, a token or credentials in an address replaced. */
@@ -107,12 +104,8 @@ export function failureFacts(error: unknown): FailureFacts {
   const layers = chain.flatMap(errorLayers);
   const codes = errorCodes(layers);
   // An error object inside the stream of an answer that began with HTTP 200.
-  const inStream = chain.some(
-    (link) =>
-      className(link) === "APIError" &&
-      memberOf(link, "status") === undefined &&
-      isObject(memberOf(link, "error")),
-  );
+  const apiErrors = chain.filter((link) => className(link) === "APIError").map(recordOf);
+  const inStream = apiErrors.some(({ status, error }) => status === undefined && isObject(error));
   const status = errorStatus(chain, inStream);
   const origin = chain.at(-1);
   const own = [DeepAgentError, TypeError, RangeError, ReferenceError];
@@ -216,7 +209,6 @@ export function errorCauses(error: unknown): object[] {
 
 const isNumber = (value: unknown): value is number => typeof value === "number";
 
-/** True for the HTTP status of a refusal or a fault. */
 export const isRefusalStatus = (status: number): boolean => status >= 400 && status < 600;
 
 const className = (link: object): string => String(Reflect.get(Object(link.constructor), "name") ?? "");
@@ -228,20 +220,18 @@ const errorLayers = (link: object): unknown[] => {
 };
 
 /** Every code and type that an error carries: providers spread them over several fields, Google over its details. */
-const errorCodes = (layers: readonly unknown[]): string[] =>
-  [
-    ...layers,
-    ...layers.flatMap((layer) => [memberOf(layer, "details"), memberOf(layer, "errorDetails")]).flat(),
-  ]
-    .flatMap((layer) => [layer, ...[memberOf(layer, "violations")].flat()])
-    .flatMap((layer) =>
-      ["code", "type", "lc_error_code", "name", "status", "reason", "quotaId"].map((field) =>
-        memberOf(layer, field),
-      ),
-    )
-    .filter((code) => typeof code === "string" || typeof code === "number")
-    // Longer words are not codes.
+function errorCodes(layers: readonly unknown[]): string[] {
+  const members = ["code", "type", "lc_error_code", "name", "status", "reason", "quotaId"];
+  const details = layers
+    .flatMap((layer) => [memberOf(layer, "details"), memberOf(layer, "errorDetails")])
+    .flat();
+  const parts = [...layers, ...details].flatMap((part) => [part, ...[memberOf(part, "violations")].flat()]);
+  const codes = parts.flatMap((part) => members.map((name) => memberOf(part, name)));
+  // Longer words are not codes.
+  return codes
+    .filter((code) => typeof code === "string" || isNumber(code))
     .map((code) => headOf(String(code), 200));
+}
 
 /** The message of the provider's answer when there is one, else of the innermost error that has any. */
 function providerText(error: unknown, chain: readonly object[]): string {

@@ -1,10 +1,10 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
-import { type Clock, monotonicClock } from "../../core/clock.ts";
+import { monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { fill } from "../../core/text.ts";
-import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
+import type { ModelHandler, ModelRequest } from "../contracts/middleware.ts";
 import { type FailureFacts, failureFacts } from "./failure.ts";
 import { modelName } from "./reply.ts";
 import { LazyModel, type ModelSource } from "./resolve.ts";
@@ -25,15 +25,7 @@ const FALLBACK_REASONS: ReadonlySet<string> = new Set(
  * person's to mend, and pass. While there are models to turn to, each gets a few tries; when all have
  * failed, the first that may yet answer is waited for. `models`: in their order, after the agent's model.
  */
-export function modelFallbackMiddleware({
-  models,
-  log,
-  clock = monotonicClock,
-}: {
-  models: readonly ModelSource[];
-  log: Logger;
-  clock?: Clock;
-}): Middleware {
+export function modelFallbackMiddleware(models: readonly ModelSource[], log: Logger, clock = monotonicClock) {
   const spares = models.map((model) => new LazyModel(model));
   /** Until when a model is passed over. */
   const resting = new WeakMap<BaseChatModel, number>();

@@ -1,16 +1,13 @@
 /** Chooses the model of a subagent that a file of the workspace describes, among models that the operator named. */
 import { displayName, fill, oneLine } from "../../core/text.ts";
-import { type Environment, type NamedEntries, modelChoice } from "./choose.ts";
+import { type ModelOptions, modelChoice } from "./choose.ts";
 import texts from "./texts.json" with { type: "json" };
 
-export interface NamedModels {
+export interface NamedModels extends Omit<ModelOptions, "model"> {
   /** The main model as `provider:model`; `undefined`: there is none. */
   main: string | undefined;
   /** The others as the operator wrote them. */
   others: readonly string[];
-  env: Environment;
-  models?: NamedEntries | undefined;
-  lendable?: boolean | undefined;
 }
 
 /**
@@ -19,17 +16,13 @@ export interface NamedModels {
  * that nobody named gets the main model, and a notice.
  */
 export function fileModel(
-  {
-    name,
-    model,
-    modelAlias = "",
-  }: { name: string; model?: string | undefined; modelAlias?: string | readonly string[] | undefined },
+  { name, model, modelAlias = "" }: { name: string; model?: string; modelAlias?: string | readonly string[] },
   named: NamedModels,
 ): { model?: string; notice?: string } {
   const wishes = [model ?? modelAlias].flat();
-  const { main, others, env, models, lendable = false } = named;
+  const { main, others, ...options } = named;
   const known = others.flatMap((text) => {
-    const choice = modelChoice({ model: text, env, models, lendable });
+    const choice = modelChoice({ ...options, model: text });
     return choice.ok ? [{ text, spec: choice.spec }] : [];
   });
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];

@@ -23,11 +23,10 @@ export function joinStreams<Model extends object>(model: Model, longest = LONGES
     let room = longest;
     let isCut = false;
     for await (const piece of stream.apply(model as unknown as BaseChatModel, call)) {
-      const { message: given } = piece;
+      const { message: given, generationInfo } = piece;
       const size = AIMessageChunk.isInstance(given) ? sizeOfPiece(given) : 0;
       const isOver: boolean = isCut || size > room;
       const message = isOver && AIMessageChunk.isInstance(given) ? cutPiece(given, room, !isCut) : given;
-      const { generationInfo } = piece;
       yield isOver ? new ChatGenerationChunk({ generationInfo, text: message.text, message }) : piece;
       isCut = isOver;
       room = Math.max(room - size, 0);

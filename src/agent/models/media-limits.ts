@@ -7,33 +7,21 @@ import { type MediaLimits, mediaKind } from "../../core/media.ts";
 import { failureFacts } from "./failure.ts";
 import table from "./media-limits.json" with { type: "json" };
 
-interface Provider extends Omit<MediaLimits, "accepts"> {
-  /** Parts of LangChain's names for the kind of model, of which one is enough; the first row that fits counts. */
-  named: string;
-  /** The types it takes; a star stands for all of a kind. */
-  types: string;
-  images?: number;
-  /** Side of an image in a request with more than `above` of them. */
-  crowd?: { above: number; side: number };
-  /** Characters of base64 of one request. */
-  request?: number;
-}
-
-/** The limits of a model by its provider and its profile. Unknown ones are taken as none. */
+/**
+ * The limits of a model by its profile and by the first row of the table that has a part of LangChain's name for its
+ * kind; the last row fits all. `request`: characters of base64; `crowded`: in a request with more than `above` images.
+ */
 export const mediaLimits = byIdentity((model: BaseChatModel) => {
-  const providers: readonly Provider[] = table;
-  // The last row is that of all others.
-  const provider = providers.find(({ named }) =>
-    named.split("|").some((name) => model._llmType().includes(name)),
-  );
-  const { types = "", crowd, images, request, ...limits } = provider ?? {};
-  const taken = types.split(" ");
+  const isOf = (name: string): boolean => model._llmType().includes(name);
+  const { types, crowd, images, request, ...limits }: Partial<(typeof table)[number]> =
+    table.find(({ named }) => named.split("|").some(isOf)) ?? {};
+  const taken = types?.split(" ") ?? [];
   const { imageInputs, audioInputs, videoInputs, pdfInputs } = model.profile;
   const takes = { image: imageInputs, audio: audioInputs, video: videoInputs, file: pdfInputs };
   const accepts = (mimeType: string): boolean =>
     taken.some((type) => type === mimeType || type === mimeType.replace(/\/.*/, "/*")) &&
     takes[mediaKind(mimeType) ?? "file"] !== false;
-  const each = { ...limits, accepts };
+  const each: MediaLimits = { ...limits, accepts };
   const crowded = crowd && { above: crowd.above, each: { ...each, side: crowd.side } };
   return { each, ...defined({ crowded, images, request }) };
 });

@@ -10,7 +10,7 @@ import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import type { TextsByName } from "../contracts/state.ts";
-import { type Block, copyMessage } from "../messages/messages.ts";
+import { type Block, copyMessage, toBlocks } from "../messages/messages.ts";
 
 const MEDIA: ReadonlySet<string> = new Set(
   "image image_url input_image audio input_audio video file document media".split(" "),
@@ -18,7 +18,7 @@ const MEDIA: ReadonlySet<string> = new Set(
 
 export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
 
-const mediaBlocks = (message: BaseMessage): Block[] => contentBlocks(message).filter(isMedia);
+const mediaBlocks = (message: BaseMessage): Block[] => toBlocks(message.content).filter(isMedia);
 
 const hasMedia = (message: BaseMessage): boolean => mediaBlocks(message).length > 0;
 
@@ -34,15 +34,15 @@ export function messageKey(message: BaseMessage): string | undefined {
   return HumanMessage.isInstance(message) ? message.id : undefined;
 }
 
-/**
- * Finds data in the forms of LangChain and of providers; `put` returns the block with other data. `undefined`: the block
- * has an address, or another form.
- */
-function carriedBy(
-  block: Block,
-):
-  | { claimed: string; data: string | Uint8Array; put: (mimeType: string, data: string) => Block }
-  | undefined {
+/** The data of a block, its claimed type, and the block with other data. */
+interface Carried {
+  claimed: string;
+  data: string | Uint8Array;
+  put: (mimeType: string, data: string) => Block;
+}
+
+/** Finds data in the forms of LangChain and of providers; not that behind an address. */
+function carriedBy(block: Block): Carried | undefined {
   const { data, source, image_url: image, file } = block as Record<string, unknown>; // of whichever tool
   if (typeof data === "string" || data instanceof Uint8Array) {
     if (block.type === "input_audio" || !["base64", undefined].includes(block["source_type"] as string))
@@ -55,11 +55,12 @@ function carriedBy(
     };
   }
   if (isRecord(source) && source["type"] === "base64" && typeof source["data"] === "string") {
-    return {
-      claimed: mimeType(source["media_type"]),
-      data: source["data"],
-      put: (type, text) => ({ ...block, source: { ...source, media_type: type, data: text } }),
-    };
+    const { data, media_type: claimed } = source;
+    const put: Carried["put"] = (type, text) => ({
+      ...block,
+      source: { ...source, media_type: type, data: text },
+    });
+    return { claimed: mimeType(claimed), data, put };
   }
   const url = typeof image === "string" ? image : (recordOf(image)["url"] ?? recordOf(file)["file_data"]);
   const comma = typeof url === "string" && url.startsWith("data:") ? url.indexOf(",") : -1;
@@ -107,21 +108,17 @@ const KIND_ALIASES: Readonly<Record<string, string>> = { image_url: "image", doc
 const textBlock = (block: Block, text: string): Block => ({
   type: "text",
   text,
-  ...("cache_control" in block ? { cache_control: block["cache_control"] } : {}),
+  ...("cache_control" in block && { cache_control: block["cache_control"] }),
 });
 
 const inWords = (block: Block, name: string, why: string): Block =>
   textBlock(block, `[${name || block.type}: ${why}]`);
 
-const contentBlocks = ({ content }: BaseMessage): Block[] => (typeof content === "string" ? [] : content);
-
-const withBlocks = (message: BaseMessage, change: (block: Block) => Block): BaseMessage => {
-  const before = contentBlocks(message);
-  const blocks = before.map(change);
-  return blocks.every((block, at) => block === before[at])
-    ? message
-    : copyMessage(message, { content: blocks });
-};
+function withBlocks(message: BaseMessage, change: (block: Block) => Block): BaseMessage {
+  const before = toBlocks(message.content);
+  const content = before.map(change);
+  return content.every((block, at) => block === before[at]) ? message : copyMessage(message, { content });
+}
 
 /** Replaces the media of a message by words about why they are left out. */
 export const mediaLeftOut = (message: BaseMessage, why: string): BaseMessage =>
@@ -172,11 +169,7 @@ export const withoutRefused = (messages: BaseMessage[], refused: TextsByName): B
  * Chooses which media to leave out of a refused request: in the first attempts the block that the provider names, else
  * all since the last reply, else all. Empty: nothing is left that could be the cause.
  */
-export function mediaToLeaveOut(
-  sent: readonly BaseMessage[],
-  refusal: MediaRefusal,
-  attempt: number,
-): TextsByName {
+export function mediaToLeaveOut(sent: readonly BaseMessage[], refusal: MediaRefusal, attempt: number) {
   const suspects = sent.filter((message) => messageKey(message) !== undefined && hasMedia(message));
   const named =
     attempt > 3 ? [] : namedBy(refusal.text, sent).filter((message) => suspects.includes(message));
@@ -197,7 +190,7 @@ function namedBy(text: string, sent: readonly BaseMessage[]): BaseMessage[] {
     const isReply = AIMessage.isInstance(message);
     if (isReply !== role) group += 1;
     role = isReply;
-    const count = ToolMessage.isInstance(message) ? 1 : Math.max(contentBlocks(message).length, 1);
+    const count = ToolMessage.isInstance(message) ? 1 : Math.max(toBlocks(message.content).length, 1);
     return group === Number(index) ? Array.from({ length: count }, () => message) : [];
   });
   const exact = blocks[Number(place)];

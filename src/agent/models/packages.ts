@@ -30,15 +30,12 @@ export const isBesideProgram = (name: string): boolean =>
   orElse(() => createRequire(import.meta.url).resolve(name), undefined) !== undefined;
 
 /** Loads a package from the folder, or where it was not added, from beside the program. */
-export async function loadPackage(
-  name: string,
-  folder: string | undefined,
-): Promise<Record<string, unknown>> {
+export async function loadPackage(name: string, folder?: string): Promise<Record<string, unknown>> {
   if (folder === undefined || addedVersion(folder, name) === undefined)
     return (await import(name)) as Record<string, unknown>; // a module has names
   const loader = pathToFileURL(join(folder, LOADER.file)).href;
   const { load } = (await import(loader)) as { load: typeof loadPackage }; // it is `LOADER.text`
-  return load(name, undefined);
+  return load(name);
 }
 
 /** True if a provider's own package is in the program, was added to the folder, or is beside the program. */

@@ -68,10 +68,7 @@ function waitingMs(value: unknown, now: number): number | undefined {
 }
 
 /** The headers of errors and of answers within them, by their names in lower case; the outermost count. */
-export function answerHeaders(
-  chain: readonly object[],
-  layers: readonly unknown[],
-): ReadonlyMap<string, string> {
+export function answerHeaders(chain: readonly object[], layers: readonly unknown[]) {
   const carriers = [
     ...layers.map((layer) => memberOf(layer, "metadata")).toReversed(),
     ...chain.toReversed(),

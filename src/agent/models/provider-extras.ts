@@ -16,7 +16,7 @@ interface Extras {
   origin: string;
   /** The name under which the thoughts came, where it is not the usual one. */
   field?: "reasoning";
-  /** Specific to OpenRouter; complete after the stream. */
+  /** OpenRouter's. */
   reasoning_details: Json[];
   /** `extra_content` of calls, by the index of the call: Gemini signs its thoughts there. */
   calls: Record<string, unknown>;
@@ -69,15 +69,12 @@ function take({ reasoning_details: details, tool_calls: calls, ...delta }: Json,
 
 function takeDetail(piece: Json, details: Json[]): void {
   const { index, type } = piece;
-  const known = details.find(
-    (detail) => index !== undefined && detail["index"] === index && detail["type"] === type,
-  );
+  const isSame = (detail: Json): boolean => detail["index"] === index && detail["type"] === type;
+  const known = index === undefined ? undefined : details.find(isSame);
   if (!known) return void details.push({ ...piece });
   for (const [name, value] of Object.entries(piece)) {
-    const before = known[name];
-    const isPiece =
-      ["text", "summary", "data"].includes(name) && typeof before === "string" && typeof value === "string";
-    if (isPiece) known[name] = before + value;
+    const before = ["text", "summary", "data"].includes(name) ? known[name] : undefined;
+    if (typeof before === "string" && typeof value === "string") known[name] = before + value;
     else if (value !== null) known[name] = value;
   }
 }
@@ -85,35 +82,30 @@ function takeDetail(piece: Json, details: Json[]): void {
 /** LangChain passes this field of a message on as it is. */
 const PASSED = "function_call";
 const PACKED = Symbol("extras");
+type Packed = Pick<Extras, "calls"> & { fields: Json };
 
 function carried(message: BaseMessage, origin: string): BaseMessage {
   const { additional_kwargs: kwargs, content } = message;
   const given = kwargs[EXTRAS] as Extras | undefined; // written above only
   // Thoughts that stood in the text are not signed: any model may have them.
-  const extras =
-    given ?? (kwargs["tagged_thoughts"] === undefined ? undefined : { reasoning_details: [], calls: {} });
-  if (!AIMessage.isInstance(message) || extras === undefined || (given && given.origin !== origin))
-    return message;
-  const { reasoning_details, calls } = extras;
+  const isFor = given === undefined ? kwargs["tagged_thoughts"] !== undefined : given.origin === origin;
+  if (!AIMessage.isInstance(message) || !isFor) return message;
+  const { reasoning_details = [], calls = {} } = given ?? {};
   const fields = {
     ...(typeof kwargs[THOUGHTS] === "string" ? { [given?.field ?? THOUGHTS]: kwargs[THOUGHTS] } : {}),
     ...(reasoning_details.length > 0 ? { reasoning_details } : {}),
   };
-  const signatures = Object.entries(calls).sort(([a], [b]) => Number(a) - Number(b));
-  const packed = { [PACKED]: { fields, calls: signatures } };
+  const packed = { [PACKED]: { fields, calls } satisfies Packed };
   // LangChain types the field as the calls of a former version.
   return copyMessage(message, { content, additional_kwargs: { ...kwargs, [PASSED]: packed as never } });
 }
 
 /** A message of a request with the extras that it carries. */
 export function unpacked({ [PASSED]: passed, ...message }: Json): Json {
-  const packed = Reflect.get(Object(passed), PACKED) as
-    | { fields: Json; calls: [index: string, content: unknown][] }
-    | undefined; // written above only
+  const packed = Reflect.get(Object(passed), PACKED) as Packed | undefined; // written above only
   if (packed === undefined) return passed === undefined ? message : { ...message, [PASSED]: passed };
-  const signatureOf = new Map(packed.calls.map(([index, content]) => [Number(index), content]));
   const calls = asArray(message["tool_calls"]).map((call, index) =>
-    signatureOf.has(index) ? { ...recordOf(call), extra_content: signatureOf.get(index) } : call,
+    Object.hasOwn(packed.calls, index) ? { ...recordOf(call), extra_content: packed.calls[index] } : call,
   );
-  return { ...message, ...packed.fields, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+  return { ...message, ...packed.fields, ...(calls.length > 0 && { tool_calls: calls }) };
 }

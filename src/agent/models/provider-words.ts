@@ -10,27 +10,22 @@ export type RefusalKind = keyof typeof words.causes;
  * The causes in the order in which they are looked for; the first match decides. Exact words come before vague ones. In
  * a row, `text` is looked for in the message of a refusal, and `code` in each of its codes and types.
  */
-const REFUSALS = words.refusals.map(({ kind, rows }) => ({
-  kind: kind as RefusalKind, // `provider-words.test.ts` checks the file
-  rows: rows.map(({ text, code }: { text?: string; code?: string }) => ({
+const REFUSALS = words.refusals.flatMap(({ kind, rows }) =>
+  rows.map(({ text, code }: { text?: string; code?: string }) => ({
+    kind: kind as RefusalKind, // `provider-words.test.ts` checks the file
     text: text === undefined ? undefined : new RegExp(text, "i"),
     code: code === undefined ? undefined : new RegExp(code, "i"),
   })),
-}));
+);
 
 /**
  * The cause that a refusal names; `undefined` if its words are not known. Two statuses take precedence: 402 is about
  * money, and after 413 the request must become smaller, even if the message names a limit of tokens per minute. Only a
  * picture can be too large by itself.
  */
-export function refusalKind(
-  codes: readonly string[],
-  text: string,
-  status?: number,
-): RefusalKind | undefined {
-  const said = REFUSALS.find(({ rows }) =>
-    rows.some((row) => row.text?.test(text) || codes.some((code) => row.code?.test(code))),
-  )?.kind;
+export function refusalKind(codes: readonly string[], text: string, status?: number) {
+  const found = REFUSALS.find((row) => row.text?.test(text) || codes.some((code) => row.code?.test(code)));
+  const said = found?.kind;
   if (status === 402) return "quota";
   return status === 413 && said !== "media" ? "overflow" : said;
 }

@@ -1,3 +1,4 @@
+/** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage, MessageContent } from "@langchain/core/messages";
@@ -10,17 +11,11 @@ import { isRecord, memberOf, parsedJson, defined } from "../../core/unknown.ts";
 import { onlyAlike } from "../../tools/mend-arguments.ts";
 import { threadFacts } from "../messages/mend.ts";
 import { textOf } from "../messages/messages.ts";
-import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/middleware.ts";
 import { replyCost, reportedModel } from "../budget/prices.ts";
 import texts from "./texts.json" with { type: "json" };
 
-/** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
-
-/**
- * `reply` without the parts of the request that OpenAI's responses API repeats in it. Kept in every message of a
- * thread, the system prompt and all tool schemas would be most of the stored data.
- */
+/** Takes the parts of the request, which OpenAI's responses API repeats, out of `reply`: they would be stored each time. */
 export function withoutRequest(reply: AIMessage): AIMessage {
   for (const key of ["instructions", "tools", "input"]) delete reply.response_metadata[key];
   return reply;
@@ -66,13 +61,9 @@ export function withRefusal(reply: AIMessage): AIMessage {
 }
 
 /** Reports a model call to those who watch, with its tokens and, if it is known, its price. */
-export function tellModelCalled(
-  reply: AIMessage,
-  step: Step,
-  { prices, purpose }: { prices: AgentLimits["prices"]; purpose?: "summary" },
-): void {
+export function tellModelCalled(reply: AIMessage, step: Step, purpose?: "summary"): void {
   const used = reply.usage_metadata;
-  const costUsd = replyCost(reply, prices);
+  const costUsd = replyCost(reply, step.budget.limits.prices);
   step.tell({
     kind: "model_called",
     model: reportedModel(reply),
@@ -86,17 +77,13 @@ export function tellModelCalled(
   });
 }
 
-/**
- * Most bytes of a reply in UTF-8, its text and the JSON of its calls' arguments together. No model writes that many.
- * A longer reply is cut there, as if the model had reached its limit of output tokens.
- */
+/** Most bytes of a reply: its text and its calls' arguments. A longer one is cut, as at the limit of output tokens. */
 export const LONGEST_REPLY = 768 * 1024;
 /** Most values of a call's arguments, and how deep they may be: each is visited whenever the thread is loaded. */
 const ARGUMENTS_SHAPE = { values: 5000, depth: 200 };
 /** Longest name or id that is kept; providers take 64 characters. */
 const LONGEST_NAME = 128;
 
-/** `error` of a call whose arguments have too many values. */
 const TOO_MANY_VALUES = "too many values";
 
 /** Number of bytes that a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
@@ -119,10 +106,7 @@ function countBytes(value: unknown): number {
   return bytes;
 }
 
-/**
- * Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. `isFirst`: no
- * piece before was cut.
- */
+/** Cuts a piece to `room` characters of its text, and its calls' arguments. `isFirst`: no piece before was cut. */
 export function cutPiece(piece: AIMessageChunk, room: number, isFirst: boolean): AIMessageChunk {
   const { content, tool_call_chunks: chunks = [], usage_metadata, id } = piece;
   // The reason of the end would be joined to ours; OpenAI's package would send `output` in place of the message.
@@ -138,8 +122,7 @@ export function cutPiece(piece: AIMessageChunk, room: number, isFirst: boolean):
 
 /**
  * Reads the calls of a streamed reply from their pieces again: LangChain completes JSON that is cut, so that half a file
- * would be written. A call whose arguments are not valid JSON, or have too many values, becomes an invalid call that
- * keeps their beginning. Changes `reply`.
+ * would be written. Calls with such arguments, or too many, become invalid calls. Changes `reply`.
  */
 export function assembleReply(reply: AIMessageChunk): AIMessageChunk {
   // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
@@ -191,10 +174,9 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Mends a model's mistakes in its calls, so that the history can hold the reply, whatever comes next and whichever
- * provider reads it: ids that are missing, used before or of a form that other providers refuse, names that can be
- * none, and arguments that cannot be read. The results of the latter are `refused`. Ids that are fine stay: some
- * providers refer to them later. The reply gets the name of the agent, if it has one. `tools`: names of its tools.
+ * Mends a model's mistakes in its calls, so that any provider can read them in the history: ids that are missing, used
+ * before or of another form, names that can be none, and arguments that cannot be read; `refused` are the results of the
+ * latter. Other ids stay: some providers refer to them. The reply gets the name of the agent, if it has one.
  */
 export function safeReply(
   answer: AIMessage,
@@ -216,19 +198,20 @@ export function safeReply(
       return { call, why: isShort && !isStream && at === calls.length - 1 ? incomplete : problem };
     }),
     ...invalid.map(({ id, name = "", error }) => ({
-      call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
+      call: { name, args: {}, type: "tool_call" as const, ...(id && { id }) },
       why: error === TOO_MANY_VALUES ? tooMany : incomplete,
     })),
   ];
   const callIds = { earlier: threadFacts(thread).ids, own: new Set<string>() };
   const refused: ToolMessage[] = [];
   const mended = read.map(({ call, why }) => {
-    if (why === undefined) return mendCall(call, callIds, names);
-    const empty = mendCall({ ...call, args: {} }, callIds, names);
-    const content = fill(texts.notRun, empty.name, why);
-    const result = { content, name: empty.name, tool_call_id: empty.id ?? "", status: "error" as const };
-    refused.push(new ToolMessage(result));
-    return empty;
+    const sound = mendCall(why === undefined ? call : { ...call, args: {} }, callIds, names);
+    const { name, id: tool_call_id = "" } = sound;
+    if (why !== undefined)
+      refused.push(
+        new ToolMessage({ content: fill(texts.notRun, name, why), name, tool_call_id, status: "error" }),
+      );
+    return sound;
   });
   const isChanged = mended.some((call, index) => call !== calls[index]);
   const name = agent !== undefined && TOOL_NAME.test(agent) ? agent : given.name;
@@ -263,17 +246,15 @@ export function mendName(given: string, tools: readonly string[]): string {
   if (tools.includes(given)) return given;
   // The end may be the number of a call, or the channel of a message.
   const namespace = /^(?:functions?|tools?|default_api)[.:/]/;
-  const plain = given
-    .trim()
-    .replace(namespace, "")
-    .replace(/(?::\d{1,4}|<\|[^]*)$/, "");
+  const named = given.trim().replace(namespace, "");
+  const plain = named.replace(/(?::\d{1,4}|<\|[^]*)$/, "");
   const name = tools.includes(plain) ? plain : (onlyAlike(plain, tools) ?? plain);
   return TOOL_NAME.test(name) ? name : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
 }
 
 /**
- * The reply as one message with these calls, without the copies that packages keep: long arguments would be stored and
- * loaded three times. What OpenAI's package sends in place of the message stays, unless the calls have changed.
+ * The reply as one message with these calls, without the copies that packages keep: long arguments would be stored three
+ * times. What OpenAI's package sends in place of the message stays, unless the calls have changed.
  */
 function rebuildReply(reply: AIMessage, calls: ToolCall[], isChanged: boolean, name: string | undefined) {
   const { content, additional_kwargs, response_metadata, usage_metadata, id } = reply;

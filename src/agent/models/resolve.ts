@@ -1,5 +1,4 @@
 /** Makes the chat model of a configuration when it is first needed. */
-import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
@@ -19,6 +18,7 @@ import {
 } from "./choose.ts";
 import { Exchange, exchangeCompletions, exchangeMessages, openAiModel, setExchange } from "./exchange.ts";
 import { modelFailure, withoutSecrets } from "./failure.ts";
+import { streamingHandler } from "./heard.ts";
 import { mediaLimits } from "./media-limits.ts";
 import { hasPackage, loadPackage, packageMissing } from "./packages.ts";
 import type { Lessons } from "./profiles/learned.ts";
@@ -28,6 +28,8 @@ import type { EFFORTS, Provider } from "./profiles/schema.ts";
 import { askWindow } from "./profiles/windows.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
 import texts from "./texts.json" with { type: "json" };
+
+type ChosenModel = Extract<ModelChoice, { ok: true }>;
 
 export interface ResolveOptions extends ModelOptions {
   log?: Logger;
@@ -47,25 +49,21 @@ export interface ResolveOptions extends ModelOptions {
  * The chat model of a configuration, and its name: `provider:model`, or `offline`. Loads the provider's package on use,
  * makes no request.
  *
- * @throws {ConfigurationError} `model_not_configured`, `model_unknown`, `model_key_missing`,
- * `model_endpoint_invalid`, `model_package_missing` or `model_invalid`; the message names the remedy.
+ * @throws {ConfigurationError} for a choice that is not possible, `model_package_missing` or `model_invalid`.
  */
-export async function resolveModel(
-  options: ResolveOptions,
-): Promise<{ model: BaseChatModel; name: string; provider: string }> {
-  const log = options.log ?? silentLogger;
+export async function resolveModel(options: ResolveOptions) {
   const choice = modelChoice(options);
   if (!choice.ok) throw new ConfigurationError(choice.code, choice.message);
   const { spec, provider, endpoint, why } = choice;
-  const model =
+  const model: BaseChatModel =
     provider === OFFLINE
       ? new (await import("./offline/offline-model.ts")).OfflineModel()
       : await providerModel(choice, options);
-  log.info("model_selected", { model: spec, ...(endpoint === undefined ? {} : { endpoint }), why });
+  (options.log ?? silentLogger).info("model_selected", { model: spec, ...defined({ endpoint }), why });
   return { model, name: spec, provider };
 }
 
-async function providerModel(choice: Extract<ModelChoice, { ok: true }>, options: ResolveOptions) {
+async function providerModel(choice: ChosenModel, options: ResolveOptions) {
   const { packages, requestMs = 120_000, idleMs = 300_000 } = options;
   const plan = planModel(choice, options);
   const { facts, wire, exchange, origin, packageName } = plan;
@@ -78,70 +76,62 @@ async function providerModel(choice: Extract<ModelChoice, { ok: true }>, options
       return setExchange(exchangeMessages(new ChatAnthropic(fields), exchange), exchange);
     }
     if (wire === "chat") return setExchange(await openAiModel(fields, exchange, origin), exchange);
-    const loaded: Record<string, unknown> =
-      packageName === PACKAGES.chat
-        ? await import("@langchain/openai")
-        : await loadPackage(packageName, packages);
-    const Model = loaded[facts.package?.chatModel ?? ""] as new (options: object) => BaseChatModel; // by its name
+    const isOpenAi = packageName === PACKAGES.chat; // Azure's class
+    const loaded = await (isOpenAi ? import("@langchain/openai") : loadPackage(packageName, packages));
+    // The table has the name of the class.
+    const Model = Reflect.get(loaded, facts.package?.chatModel ?? "") as new (
+      options: object,
+    ) => BaseChatModel;
     const model = exchangeCompletions(new Model(fields), exchange, { origin });
     limitSilence(model, limits);
     return setExchange(model, exchange);
   } catch (error) {
     const { spec, provider } = choice;
     const text = errorMessage(error);
-    const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
-    const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? packageName;
-    const message = !isMissing
-      ? fill(texts.notSetUp, spec, packageName, withoutSecrets(text))
-      : packages === undefined
-        ? fill(texts.packageBeside, spec, missing, missing)
-        : packageMissing(provider, missing);
-    const code = isMissing ? "model_package_missing" : "model_invalid";
-    throw new ConfigurationError(code, message, { cause: error });
+    const options = { cause: error };
+    if (codeOf(error) !== "ERR_MODULE_NOT_FOUND") {
+      const problem = fill(texts.notSetUp, spec, packageName, withoutSecrets(text));
+      throw new ConfigurationError("model_invalid", problem, options);
+    }
+    const name = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? packageName;
+    const beside = fill(texts.packageBeside, spec, name, name);
+    const missing = packages === undefined ? beside : packageMissing(provider, name);
+    throw new ConfigurationError("model_package_missing", missing, options);
   }
 }
 
 /** Class, address, profile and settings of a chosen model. */
 function planModel(
-  { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
+  { spec, provider, name }: ChosenModel,
   { env, models = {}, parameters = {}, packages, lessons }: ResolveOptions,
 ) {
   const facts = providerFacts(provider);
   const entry = namedModel(spec, models)?.entry;
   const place = resolveConnection(provider, env, entry);
-  const { url, key, isBearer } = place;
+  const { url = "", key, isBearer } = place;
   const isOwn = facts.package !== undefined && hasPackage(facts, packages);
   const wire = isOwn ? undefined : facts.wire;
   const packageName = (wire === undefined ? facts.package?.name : PACKAGES[wire]) ?? "";
   const { configuration, clientOptions, ...set } = longestMatch(spec, parameters) ?? {};
-  const headers: Record<string, string> = Object.assign(
-    {},
-    ...[configuration, clientOptions].map((client) => recordOf(recordOf(client)["defaultHeaders"])),
-    place.headers,
+  const clients = [configuration, clientOptions].map((client) =>
+    recordOf(recordOf(client)["defaultHeaders"]),
   );
-  const profile = buildProfile(name, { provider, ...defined({ address: url, own: entry?.request }) });
+  const headers: Record<string, string> = Object.assign({}, ...clients, place.headers);
+  const profile = buildProfile(name, { provider, address: url, own: entry?.request });
   if (entry?.reasoning !== undefined)
     profile.rules = joinRules({ put: effortMembers(profile, entry.reasoning, wire) }, profile.rules);
-  const auth: Record<string, string> =
-    key === undefined
-      ? {}
-      : wire === "messages" && !isBearer
-        ? { "x-api-key": key }
-        : { authorization: `Bearer ${key}` };
+  const isOwnHeader = wire === "messages" && !isBearer;
+  const auth = isOwnHeader ? ["x-api-key", key] : ["authorization", key && `Bearer ${key}`];
+  const withKey = { ...headers, ...(key && Object.fromEntries([auth])) };
+  // Anthropic's base has no version.
+  const asked = { url: wire === "messages" ? `${url}/v1` : url, headers: withKey };
   const exchange = new Exchange(profile, {
     lessons,
     window: entry?.window,
-    ...(url !== undefined && {
-      // Anthropic's base has no version.
-      askWindow: () =>
-        askWindow(profile, {
-          url: wire === "messages" ? `${url}/v1` : url,
-          headers: { ...headers, ...auth },
-        }),
-    }),
+    ...(url !== "" && { askWindow: () => askWindow(profile, asked) }),
   });
   const given = { ...set, ...entry?.parameters, ...(entry?.output && { maxTokens: entry.output }) };
-  const origin = `${provider} ${url ?? ""}`;
+  const origin = `${provider} ${url}`;
   return { facts, wire, packageName, exchange, origin, place: { ...place, headers }, given };
 }
 
@@ -183,7 +173,6 @@ function modelFields(
 /** Enough for a long file in one tool call, as far as the model writes that much. */
 const OUTPUT_TOKENS = 16_384;
 
-/** Members of a request for an effort of reasoning. */
 function effortMembers(
   { family, provider = "" }: Profile,
   effort: (typeof EFFORTS)[number],
@@ -203,13 +192,10 @@ const PACKAGES = { chat: "@langchain/openai", messages: "@langchain/anthropic" }
  * Asks a model for an answer and stops it after its first words, so that it costs next to nothing. Resolves with the
  * problem as one sentence with its remedy, or with undefined if the model answered.
  */
-export async function tryModel({
-  signal,
-  ...options
-}: ResolveOptions & { signal: AbortSignal }): Promise<string | undefined> {
+export async function tryModel({ signal, ...options }: ResolveOptions & { signal: AbortSignal }) {
   try {
     const { model } = await resolveModel(options);
-    for await (const _piece of await model.stream("Reply with OK.", { signal })) return undefined;
+    for await (const _piece of await model.stream("Reply with OK.", { signal })) break;
     return undefined;
   } catch (error) {
     return modelFailure(error, options.model).message;
@@ -243,33 +229,25 @@ export class LazyModel {
   }
 
   async #resolve(): Promise<BaseChatModel> {
-    if (typeof this.#given === "function") return plainModel(await this.#given());
-    if (typeof this.#given === "object") return plainModel(this.#given);
-    return (await resolveModel({ model: this.#given, env: process.env })).model;
+    const given = typeof this.#given === "function" ? await this.#given() : this.#given;
+    return typeof given === "object"
+      ? plainModel(given)
+      : (await resolveModel({ model: given, env: process.env })).model;
   }
 }
 
 /**
- * Makes a chat model stream every answer, also one that is asked for in one piece: the limits on waiting
- * then apply to the start of an answer and to silence in it, not to its length.
- *
- * The providers' own `streaming` option is not used: with it, OpenAI's package counts tokens with a
- * vocabulary that it downloads from a third party in the middle of the call.
+ * Limits on waiting apply to the start of a streamed answer and to silence, not to its length. With the option
+ * `streaming` instead, OpenAI's package would download a vocabulary from a third party to count tokens.
  */
-class StreamAnswers extends BaseCallbackHandler {
-  override readonly name: string = "deepagent_stream_answers";
-  readonly lc_prefer_streaming: boolean = true;
-  override awaitHandlers = true;
-
+export const streamAnswers = streamingHandler("deepagent_stream_answers", {
   /** Keeps why the answer ended: of an answer put together from its pieces, LangChain drops it. */
-  override handleLLMEnd({ generations }: LLMResult): void {
+  handleLLMEnd({ generations }: LLMResult): void {
     for (const { generationInfo, ...generation } of generations.flat()) {
       const reason: unknown = generationInfo?.["finish_reason"];
       if (reason === undefined || !("message" in generation)) continue;
       if (AIMessage.isInstance(generation.message))
         generation.message.response_metadata["finish_reason"] ??= reason;
     }
-  }
-}
-
-export const streamAnswers: BaseCallbackHandler = new StreamAnswers();
+  },
+});

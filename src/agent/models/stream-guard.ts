@@ -8,29 +8,19 @@ import { CAUSES, refusalKind } from "./provider-words.ts";
 
 type Fetch = typeof globalThis.fetch;
 
-/** Limits on waiting for an answer, in milliseconds. */
+/** Limits on waiting for the beginning of an answer, and for each further piece. */
 export interface WaitingLimits {
-  /** For its beginning. */
   requestMs: number;
-  /** For each further piece. */
   idleMs: number;
 }
 
-/** A streamed answer ended before it was complete. */
 export class ModelStreamBrokenError extends Error {
   override readonly name: string = "ModelStreamBrokenError";
 }
 
-class ModelSilentError extends ModelStreamBrokenError {
-  readonly silentMs: number;
+const silence = (silentMs: number): Error =>
+  Object.assign(new ModelStreamBrokenError("nothing arrived in the middle of an answer"), { silentMs });
 
-  constructor(silentMs: number) {
-    super("nothing arrived in the middle of an answer");
-    this.silentMs = silentMs;
-  }
-}
-
-/** The response that came instead of an answer. */
 class NoModelAnswerError extends Error {
   override readonly name: string = "NoModelAnswerError";
 }
@@ -47,7 +37,7 @@ const PART = 16_384;
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   const textOf = (body: ReadableStream<Uint8Array>, limit: number): Promise<string> =>
-    within(idleMs, beginningOfBody(body, limit), () => new ModelSilentError(idleMs));
+    within(idleMs, beginningOfBody(body, limit), () => silence(idleMs));
   return async (input, init) => {
     const response = await fetch(input, init);
     const { body, ok, status, statusText, headers } = response;
@@ -70,7 +60,7 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       if (answer) return answer;
     } else {
       const reader = body.getReader();
-      const { value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
+      const { value } = await within(idleMs, reader.read(), () => silence(idleMs));
       // Some proxies send a stream of events under another type.
       if (value !== undefined && /^\s*(?:data|event|id|retry)?:/.test(new TextDecoder().decode(value)))
         return new Response(ReadableStream.from(guardedParts(reader, idleMs, value)));
@@ -123,13 +113,13 @@ async function* guardedParts(
         const part = arrived.subarray(0, PART);
         const text = decoder.decode(part, { stream: true });
         silentMs = silenceAfter(text, silentMs, waitedMs);
-        if (silentMs >= 3 * idleMs) throw new ModelSilentError(silentMs);
+        if (silentMs >= 3 * idleMs) throw silence(silentMs);
         waitedMs = 0;
         answer.read(text);
         yield part;
       }
       const since = monotonicClock();
-      const { done, value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
+      const { done, value } = await within(idleMs, reader.read(), () => silence(idleMs));
       if (done) return answer.end();
       waitedMs = monotonicClock() - since;
       arrived = value;
@@ -218,7 +208,7 @@ export function limitSilence(model: BaseChatModel, { requestMs, idleMs }: Waitin
       let piece = await within(requestMs, pieces.next(), () => new Error("Request timed out."));
       while (piece.done !== true) {
         yield piece.value;
-        piece = await within(idleMs, pieces.next(), () => new ModelSilentError(idleMs));
+        piece = await within(idleMs, pieces.next(), () => silence(idleMs));
       }
     } finally {
       own.abort();

@@ -1,11 +1,10 @@
 /** Converts streams of chat completions, and of the Messages API, as servers write them, to the protocol's form. */
 import { randomUUID } from "node:crypto";
-import { isRecord, recordOf } from "../../core/unknown.ts";
+import { isRecord, memberOf, recordOf } from "../../core/unknown.ts";
 import { asArray } from "./tool-schema.ts";
 
 export type Json = Record<string, unknown>;
 
-/** A call whose pieces arrive. */
 interface OpenCall {
   /** Its id, and its index, as the server writes them. */
   id: string;
@@ -28,15 +27,13 @@ function strictDelta({ delta, message }: Json, calls: OpenCall[]): Json {
   const given = recordOf(delta ?? message);
   const { content, tool_calls, reasoning_content: thoughts = given["reasoning"], ...others } = given;
   const pieces = [tool_calls ?? []].flat().filter(isRecord);
+  const text = [content].flat().map((block) => textOrEmpty(recordOf(block)["text"] ?? block));
   return {
     ...others,
     // LangChain takes a piece without a role for a message of somebody else, and drops its calls.
     role: "assistant",
     // OpenAI puts the words of a refusal into a field of their own.
-    content:
-      (Array.isArray(content)
-        ? content.map((block) => textOrEmpty(recordOf(block)["text"] ?? block)).join("")
-        : textOrEmpty(content)) || textOrEmpty(given["refusal"]),
+    content: text.join("") || textOrEmpty(given["refusal"]),
     ...(typeof thoughts === "string" ? { reasoning_content: thoughts } : {}),
     ...(pieces.length > 0 ? { tool_calls: pieces.map((piece) => strictPiece(piece, calls)) } : {}),
   };
@@ -96,26 +93,18 @@ export async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenera
     if (type === "content_block_delta" && !isRecord(delta)) continue;
     if (type !== "ping") whole = "";
     if (type === "content_block_start" && recordOf(block)["type"] === "tool_use") {
-      const { id, input, ...others } = recordOf(block);
+      const { id: given, input, ...others } = recordOf(block);
       whole = isRecord(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : textOrEmpty(input);
-      const content_block = {
-        ...others,
-        id: textOrEmpty(id) || `toolu_${randomUUID().replaceAll("-", "")}`,
-        input: {},
-      };
-      yield { ...event, content_block };
+      const id = textOrEmpty(given) || `toolu_${randomUUID().replaceAll("-", "")}`;
+      yield { ...event, content_block: { ...others, id, input: {} } };
     } else yield strictEvent(event);
   }
 }
 
-const inputTokens = (usage: unknown): number => {
-  const {
-    input_tokens: fresh,
-    cache_read_input_tokens: read,
-    cache_creation_input_tokens: written,
-  } = recordOf(usage);
-  return [fresh, read, written].reduce<number>((sum, count) => sum + (Number(count) || 0), 0);
-};
+function inputTokens(usage: unknown): number {
+  const names = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+  return names.reduce((sum, name) => sum + (Number(memberOf(usage, name)) || 0), 0);
+}
 
 function strictEvent(event: Json): Json {
   const { type, message, usage, delta } = event;

@@ -225,7 +225,6 @@ function fitting(text: string, strategy: Strategy): unknown {
   return answers.find((answer) => answer !== undefined);
 }
 
-/** Reminds a model that ended without the answer. */
 export const reminderFor = (strategy: Strategy): string =>
   strategy.kind === "tool" ? fill(texts.mustBeCall, callFor(strategy)) : texts.mustBeJson;
 

@@ -7,21 +7,14 @@ import { mendName } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls } from "./structured-answer.ts";
 import table from "./text-forms.json" with { type: "json" };
 
-export interface TextReply {
-  /** The text without markup and thoughts. */
-  text: string;
-  calls: Array<{ name: string; args: Record<string, unknown> }>;
-  /** Thoughts without their tags. */
-  thoughts: string;
-  /** The thoughts with their tags, exactly as written. */
-  tagged: string;
-  /** True if a call began at the end of the text and cannot be read. */
-  isIncomplete: boolean;
+interface Call {
+  name: string;
+  args: Record<string, unknown>;
 }
 
 /**
- * Forms of calls. The first group of an opening is the name of the tool, if it has one. The inside is JSON, JSON or
- * tagged parameters after that name, Python, or text between marks.
+ * Forms of calls. The first group of an opening may be the name of the tool. The inside is JSON, JSON or tagged
+ * parameters after that name, Python, or text between marks.
  */
 const FORMS = table.forms.map(({ opening, inside, closing }) => ({
   opening: new RegExp(opening, "y"),
@@ -33,7 +26,6 @@ const FORMS = table.forms.map(({ opening, inside, closing }) => ({
 const PYTHON =
   /"""((?:[^"\\]|\\[^]|"(?!""))*)"""|"[^"\\]*(?:\\[^][^"\\]*)*"?|'([^'\\]*(?:\\[^][^'\\]*)*)'?|[()[\]{}]|\b(?:True|False|None)\b|\b([A-Za-z_]\w*)\s?=/g;
 
-/** Tags around thoughts. */
 const THOUGHT_TAGS: Readonly<Record<string, string>> = table.thoughts;
 
 /** Finds code, quotations, JSON that may be a call, and characters that may begin a tag. */
@@ -48,13 +40,12 @@ const TAG = new RegExp(
   "y",
 );
 
-/** The next code, quotation, tag or beginning of a call; an empty word at the end of the text if there is none. */
-function nextFound(
-  text: string,
-  from: number,
-): { start: number; end: number; word: string } & Partial<
+type Found = { start: number; end: number; word: string } & Partial<
   Record<"fence" | "info" | "bare" | "tag" | "token" | "closed" | "mark" | "call", string>
-> {
+>;
+
+/** The next code, quotation, tag or beginning of a call; an empty word at the end of the text if there is none. */
+function nextFound(text: string, from: number): Found {
   SCAN.lastIndex = from;
   for (let found = SCAN.exec(text); found !== null; found = SCAN.exec(text)) {
     const [word] = found;
@@ -72,20 +63,22 @@ function nextFound(
 
 /**
  * Reads the text of a reply that has no calls. A call counts only at the end of the text, outside of code and
- * quotations, and only if it names one of `tools`; all else stays text. Without `tools`, reads thoughts alone.
+ * quotations, and only if it names one of `tools`; all else stays text. Without `tools`, reads thoughts alone. Returns
+ * the thoughts without their tags and exactly as written. `isIncomplete`: the call at the end cannot be read.
  */
-export function readTextReply(text: string, tools: readonly string[]): TextReply {
-  const cuts: Array<[from: number, to: number]> = [];
+export function readTextReply(text: string, tools: readonly string[]) {
+  const cuts: Cut[] = [];
   const thoughts: string[] = [];
-  const tagged: string[] = [];
+  let tagged = "";
   const takeThought = (from: number, inside: string, to: number): void => {
     cuts.push([from, to]);
     thoughts.push(inside.trim());
-    tagged.push(text.slice(from, to));
+    tagged += text.slice(from, to);
   };
   const unclosed = new Set<string>();
   let open: [from: number, inside: number] | undefined;
   let markup: Markup | undefined;
+  let end = text.length;
   // More attempts to read a call would take long in a text full of openings.
   let attempts = 32;
   let isFirst = true;
@@ -97,10 +90,10 @@ export function readTextReply(text: string, tools: readonly string[]): TextReply
     const closing = THOUGHT_TAGS[token ?? ""] ?? "";
     isFirst &&= cuts.length === 0;
     if (token !== undefined && !unclosed.has(closing)) {
-      const end = text.indexOf(closing, at);
-      if (end >= 0) takeThought(start, text.slice(at, end), end + closing.length);
+      const to = text.indexOf(closing, at);
+      if (to >= 0) takeThought(start, text.slice(at, to), to + closing.length);
       else if (withoutCuts(text.slice(0, start), cuts) === "") open ??= [start, at];
-      if (end >= 0) at = end + closing.length;
+      if (to >= 0) at = to + closing.length;
       else unclosed.add(closing);
     } else if (closed !== undefined && isFirst && open === undefined) {
       // The opening was in the prompt, unless it is a part of a line before.
@@ -114,21 +107,16 @@ export function readTextReply(text: string, tools: readonly string[]): TextReply
       attempts -= 1;
       const from = start + word.search(/\S/);
       const read = attempts < 0 ? undefined : new Markup(text, from, tools);
-      if (read?.reachesEnd(bare !== undefined) && (!isCode || !read.isBroken)) markup = read;
+      if (read?.reachesEnd(bare !== undefined) && (!isCode || !read.isBroken)) [markup, end] = [read, from];
       else if (!isCode && read) at = Math.max(at, read.at);
     }
     if (fence !== undefined) at = endOfFence(text, at, fence);
   }
-  const end = markup?.start ?? text.length;
   if (open) takeThought(open[0], text.slice(open[1], end), end);
   if (markup) cuts.push([end, text.length]);
-  return {
-    text: cuts.length === 0 ? text : withoutCuts(text, cuts),
-    calls: markup?.calls ?? [],
-    thoughts: thoughts.join("\n\n").trim(),
-    tagged: tagged.join(""),
-    isIncomplete: markup?.isBroken ?? false,
-  };
+  const { calls = [], isBroken: isIncomplete = false } = markup ?? {};
+  const kept = cuts.length === 0 ? text : withoutCuts(text, cuts);
+  return { text: kept, calls, thoughts: thoughts.join("\n\n").trim(), tagged, isIncomplete };
 }
 
 /** End of the fenced code whose first line ends at `from`; the end of the text if it is not closed. */
@@ -141,9 +129,9 @@ function endOfFence(text: string, from: number, fence: string): number {
 }
 
 /**
- * Reads the text of `reply`: calls in it become its calls, and thoughts leave it. Changes `reply`, which keeps the
- * thoughts with their tags, to be sent back. Returns true if its text ended with a call that cannot be read. `strategy`:
- * a structured answer is never read as a call.
+ * Reads the text of `reply`: calls in it become its calls, and thoughts leave it, but for a copy with their tags to be
+ * sent back. Changes `reply`. Returns true if its text ended with a call that cannot be read. A structured answer by
+ * `strategy` is never read as a call.
  */
 export function readMarkup(reply: AIMessage, tools: readonly string[], strategy?: Strategy): boolean {
   const { content, additional_kwargs: kwargs } = reply;
@@ -166,7 +154,9 @@ export function readMarkup(reply: AIMessage, tools: readonly string[], strategy?
   return read.isIncomplete;
 }
 
-function withoutCuts(text: string, cuts: ReadonlyArray<readonly [from: number, to: number]>): string {
+type Cut = [from: number, to: number];
+
+function withoutCuts(text: string, cuts: readonly Cut[]): string {
   const kept = cuts.map(([from], index) => text.slice(cuts[index - 1]?.[1] ?? 0, from));
   return [...kept, text.slice(cuts.at(-1)?.[1] ?? 0)].join("").trim();
 }
@@ -177,23 +167,23 @@ const SECTION = new RegExp(`(${table.sections.begins.join("|")})|${table.section
 /** Reads the markup of calls from `start` to the end of the text. */
 class Markup {
   readonly text: string;
-  readonly start: number;
   readonly tools: readonly string[];
-  readonly calls: TextReply["calls"] = [];
+  readonly before: string;
+  readonly calls: Call[] = [];
   at: number;
   /** A call cannot be read. It may be the end of the text that cuts it. */
   isBroken = false;
 
   constructor(text: string, start: number, tools: readonly string[]) {
     this.text = text;
-    this.start = start;
-    this.at = start;
     this.tools = tools;
+    this.before = text.slice(Math.max(start - 10, 0), start);
+    this.at = start;
   }
 
   /** True if nothing but calls of offered tools follows, complete or broken. `isBare`: they are JSON without tags. */
   reachesEnd(isBare: boolean): boolean {
-    const followsBlankLine = /(?:^|\n[ \t]{0,4}\n)[ \t]{0,4}$/.test(this.before());
+    const followsBlankLine = /(?:^|\n[ \t]{0,4}\n)[ \t]{0,4}$/.test(this.before);
     if (isBare && !(followsBlankLine && this.json(true))) return false;
     for (let mayBegin = !isBare; ;) {
       this.skip(/\s*/y);
@@ -209,12 +199,8 @@ class Markup {
       }
     }
     // A lone tag inside of a line may be a word of it.
-    if (this.calls.length === 0 && !this.isBroken) this.isBroken = /(?:^|\n)[ \t]{0,9}$/.test(this.before());
+    if (this.calls.length === 0 && !this.isBroken) this.isBroken = /(?:^|\n)[ \t]{0,9}$/.test(this.before);
     return this.calls.length > 0 ? !(isBare && this.isBroken) : this.isBroken && !isBare;
-  }
-
-  before(): string {
-    return this.text.slice(Math.max(this.start - 10, 0), this.start);
   }
 
   skip(pattern: RegExp): RegExpExecArray | null {

@@ -5,7 +5,7 @@ import { mergeConfigs } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError, orElse } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { joinStreams } from "./joined-stream.ts";
 import { findWrapping } from "./plain-model.ts";
@@ -39,10 +39,9 @@ export class ToolBinder {
       invoke: async (input, config) => {
         const given = await bound.invoke(input, wrapping ? mergeConfigs(wrapping, config) : config);
         const reply = AIMessageChunk.isInstance(given) ? assembleReply(given) : given;
-        for (const call of (restores.size > 0 && AIMessage.isInstance(reply) && reply.tool_calls) || []) {
+        for (const call of (AIMessage.isInstance(reply) && reply.tool_calls) || [])
           // Restoring keeps an object an object.
           call.args = (restores.get(call.name)?.(call.args) ?? call.args) as typeof call.args;
-        }
         return reply;
       },
     };
@@ -74,18 +73,16 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): BoundMo
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
 const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
 
+interface SentTool {
+  tool: BindToolsInput;
+  restore?: SentSchema["restore"];
+}
+
 /** Returns the tool itself if its schema can be sent unchanged. A provider's own tools are plain objects. */
-function sentTool(
-  tool: BindToolsInput,
-  narrow?: typeof geminiSchema,
-): { tool: BindToolsInput; restore?: SentSchema["restore"] } {
+function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool {
   if (!isStructuredTool(tool)) return { tool };
-  let given: unknown;
-  try {
-    given = toJsonSchema(tool.schema);
-  } catch {
-    return { tool }; // a schema without that form is for the provider's package to refuse
-  }
+  const given: unknown = orElse(() => toJsonSchema(tool.schema), undefined);
+  if (given === undefined) return { tool }; // a schema without that form is for the provider's package to refuse
   const { schema, restore } = sentSchema(given, narrow);
   if (canonicalJson(schema) === canonicalJson(given)) return { tool };
   return { tool: Object.create(tool, { schema: { value: schema, enumerable: true } }), restore };

@@ -50,10 +50,13 @@ const distinct = (values: readonly unknown[]): unknown[] => [
   ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),
 ];
 
+const mapMembers = (record: unknown, change: (member: unknown, name: string) => unknown): Schema =>
+  Object.fromEntries(Object.entries(recordOf(record)).map(([name, member]) => [name, change(member, name)]));
+
 /** `schema` with `text` at the end of its description. */
 function noted(schema: Schema, text: string): Schema {
   const { description } = schema;
-  return { ...schema, description: typeof description === "string" ? `${description} ${text}` : text };
+  return { ...schema, description: isString(description) ? `${description} ${text}` : text };
 }
 
 const quotedValues = (values: readonly unknown[]): string =>
@@ -86,10 +89,8 @@ function restored(given: unknown, schema: unknown, originalOf: (name: string) =>
   const isText = typeof given === "string" && String(description).endsWith(JSON_TEXT);
   const members = [anyOf, oneOf, allOf].flatMap(asArray);
   const read = isText ? parsedJson(given) : undefined;
-  const value = members.reduce(
-    (before, member) => restored(before, member, originalOf),
-    read === undefined ? given : read,
-  );
+  const written = read === undefined ? given : read;
+  const value = members.reduce((before, member) => restored(before, member, originalOf), written);
   if (Array.isArray(value)) return value.map((item) => restored(item, items, originalOf));
   if (!isRecord(value)) return value;
   const own = recordOf(properties);
@@ -101,6 +102,8 @@ function restored(given: unknown, schema: unknown, originalOf: (name: string) =>
   return Object.fromEntries(entries);
 }
 
+const isString = (value: unknown): value is string => typeof value === "string";
+
 type Reader = (value: unknown, scope: ReadScope) => unknown;
 
 const when =
@@ -109,52 +112,45 @@ const when =
     isKept(value) ? value : undefined;
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
 
+const readTypes: Reader = (value) => {
+  const types: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+  const words = [value].flat().filter(isString);
+  const known = distinct(words.map((word) => word.toLowerCase())).filter((word) => types.includes(word));
+  return known.length > 1 ? known : known[0];
+};
+
+const readProperties: Reader = (value, scope) => {
+  const named = Object.entries(recordOf(value)).filter(([, part]) => isRecord(part) || part === true);
+  return Object.fromEntries(named.map(([name, part]) => [scope.sentName(name), sound(part, scope)]));
+};
+
+const readSchema: Reader = (value, scope) =>
+  isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope);
+
+const readMembers: Reader = (value, scope) => {
+  // Some libraries mark optional values with `{ not: {} }`.
+  const isPresent = (part: unknown): boolean => isRecord(part) && JSON.stringify(part) !== '{"not":{}}';
+  const members = asArray(value).filter(isPresent);
+  return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
+};
+
+/** JavaScript and Python both have to read a pattern: OpenAI checks patterns with Python. */
+function isPattern(value: unknown): boolean {
+  const isForPython = isString(value) && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(value);
+  return isForPython && orElse(() => new RegExp(value, "u").source !== "", false);
+}
+
 /** The keywords that are sent, by what their values must be. A value of another form is left out. */
 const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
-  ["title description format", when((value) => typeof value === "string")],
-  [
-    "type",
-    (value) => {
-      const types: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
-      const words = [value].flat().filter(isString);
-      const known = distinct(words.map((word) => word.toLowerCase())).filter((word) => types.includes(word));
-      return known.length > 1 ? known : known[0];
-    },
-  ],
-  [
-    "properties",
-    (value, scope) => {
-      const named = Object.entries(recordOf(value)).filter(([, part]) => isRecord(part) || part === true);
-      return Object.fromEntries(named.map(([name, part]) => [scope.sentName(name), sound(part, scope)]));
-    },
-  ],
+  ["title description format", when(isString)],
+  ["type", readTypes],
+  ["properties", readProperties],
   ["required", (value, { sentName }) => distinct(asArray(value).filter(isString).map(sentName))],
-  [
-    "items additionalProperties propertyNames not if then else",
-    (value, scope) => (isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope)),
-  ],
-  [
-    "anyOf oneOf allOf prefixItems",
-    (value, scope) => {
-      // Some libraries mark optional values with `{ not: {} }`.
-      const isPresent = (part: unknown): boolean => isRecord(part) && JSON.stringify(part) !== '{"not":{}}';
-      const members = asArray(value).filter(isPresent);
-      return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
-    },
-  ],
+  ["items additionalProperties propertyNames not if then else", readSchema],
+  ["anyOf oneOf allOf prefixItems", readMembers],
   ["enum", (value) => (asArray(value).length > 0 ? distinct(asArray(value)) : undefined)],
   ["const default", when((value) => value !== null)],
-  // JavaScript and Python both have to read a pattern: OpenAI checks patterns with Python.
-  [
-    "pattern",
-    when((value) =>
-      orElse(
-        () =>
-          isString(value) && new RegExp(value, "u").source !== "" && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(value),
-        false,
-      ),
-    ),
-  ],
+  ["pattern", when(isPattern)],
   ["uniqueItems nullable", when(isFlag)],
   ["minimum maximum exclusiveMinimum exclusiveMaximum", when((value) => typeof value === "number")],
   ["multipleOf", when((value) => Number(value) > 0)],
@@ -164,7 +160,6 @@ const KEYWORDS = new Map(
   READERS.flatMap(([words, reader]) => words.split(" ").map((word) => [word, reader])),
 );
 
-const isString = (value: unknown): value is string => typeof value === "string";
 /** A schema with its references in place and no other than the known keywords. */
 function sound(given: unknown, outer: ReadScope): Schema {
   outer.left.schemas -= 1;
@@ -216,10 +211,8 @@ function completed({ nullable, ...read }: Record<string, unknown>): Schema {
     read["items"] = isRecord(items) ? items : unionSchema(asArray(prefixItems));
   if (asArray(values).length <= MAX_ENUM) return read;
   delete read["enum"];
-  return noted(
-    read,
-    `One of ${asArray(values).length} values, such as ${quotedValues(asArray(values).slice(0, 20))}.`,
-  );
+  const some = quotedValues(asArray(values).slice(0, 20));
+  return noted(read, `One of ${asArray(values).length} values, such as ${some}.`);
 }
 
 function unionSchema(schemas: readonly unknown[]): unknown {
@@ -244,47 +237,36 @@ function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
   // A member may allow other properties where another one does not.
   const { additionalProperties: _other, ...first } = members[0] ?? {};
   const { required: _required, ...joined } = Object.assign({}, first, ...whole.toReversed()) as Schema;
+  const unions = Object.fromEntries([...properties].map(([name, forms]) => [name, unionSchema(forms)]));
   const schema = {
     ...joined,
-    ...(properties.size > 0
-      ? { properties: Object.fromEntries([...properties].map(([name, forms]) => [name, unionSchema(forms)])) }
-      : {}),
-    ...(required.length > 0 ? { required } : {}),
+    ...(properties.size > 0 && { properties: unions }),
+    ...(required.length > 0 && { required }),
   };
   const forms = distinct(sets.map((set) => `(${set.join(", ") || "none of them"})`));
-  return properties.size > 0 && forms.length > 1
-    ? noted(schema, `Give one of: ${forms.join(" or ")}.`)
-    : schema;
+  const isChoice = properties.size > 0 && forms.length > 1;
+  return isChoice ? noted(schema, `Give one of: ${forms.join(" or ")}.`) : schema;
 }
 
 /** Keywords that describe a value; those that bound it are left to the tools themselves. */
-const DESCRIBING: ReadonlySet<string> = new Set(
+const DESCRIBING =
   "title description type properties required items prefixItems anyOf oneOf allOf enum const nullable".split(
     " ",
-  ),
-);
+  );
 
 /** The parameters of a tool for servers that turn schemas into a grammar, and fail at patterns and lengths. */
 export function plainSchema(schema: Schema): Schema {
   const plain = (value: unknown): unknown =>
     Array.isArray(value) ? value.map(plain) : isRecord(value) ? plainSchema(value) : value;
-  const kept = Object.entries(schema).filter(([keyword]) => DESCRIBING.has(keyword));
-  return Object.fromEntries(
-    kept.map(([keyword, value]) =>
-      keyword === "properties"
-        ? [
-            keyword,
-            Object.fromEntries(Object.entries(recordOf(value)).map(([name, part]) => [name, plain(part)])),
-          ]
-        : ["enum", "const"].includes(keyword)
-          ? [keyword, value]
-          : [keyword, plain(value)],
-    ),
-  );
+  const kept = Object.entries(schema).filter(([keyword]) => DESCRIBING.includes(keyword));
+  return mapMembers(Object.fromEntries(kept), (value, keyword) => {
+    if (keyword === "properties") return mapMembers(value, plain);
+    return keyword === "enum" || keyword === "const" ? value : plain(value);
+  });
 }
 
 /** Keywords that mean the same in Gemini. */
-const KEPT: ReadonlySet<string> = new Set(["description", "minItems", "maxItems", "minimum", "maximum"]);
+const KEPT = ["description", "minItems", "maxItems", "minimum", "maximum"];
 
 /** The parameters of a tool for Gemini, which reads a part of OpenAPI. An object without properties is not sent. */
 export const geminiSchema = (schema: Schema): Schema =>
@@ -301,25 +283,25 @@ function narrowed(schema: Schema): Schema {
   const { properties, required, items, format, ...single } = flat(schema);
   const union = [...asArray(schema["anyOf"]), ...asArray(schema["oneOf"])].map(recordOf);
   const given = distinct([single["type"], ...union.map((member) => member["type"])].flat());
-  const types = given.filter((word) => typeof word === "string" && word !== "null");
-  const named = Object.entries(recordOf(properties)).map(([name, part]) => [name, narrowed(recordOf(part))]);
-  const inferred = named.length > 0 ? "object" : isRecord(items) ? "array" : "string";
+  const types = given.filter((word) => isString(word) && word !== "null");
+  const named = mapMembers(properties, (part) => narrowed(recordOf(part)));
+  const isNamed = Object.keys(named).length > 0;
+  const inferred = isNamed ? "object" : isRecord(items) ? "array" : "string";
   const [type = inferred, ...others] = types;
   const forms = union.length > 0 ? union : [single];
   const values = forms.flatMap((form) => ("const" in form ? [form["const"]] : asArray(form["enum"])));
-  const isWords = type === "string" && values.every((value) => typeof value === "string" && value !== "");
-  const sent: Record<string, unknown> = Object.fromEntries(
-    Object.entries(single).filter(([key]) => KEPT.has(key)),
-  );
+  const isWords = type === "string" && values.every((value) => isString(value) && value !== "");
+  const kept = Object.entries(single).filter(([key]) => KEPT.includes(key));
+  const sent: Record<string, unknown> = Object.fromEntries(kept);
   if (given.includes("null")) sent["nullable"] = true;
   if (values.length > 0 && isWords) sent["enum"] = values;
   if (format === "date-time" && type === "string") sent["format"] = format;
   if (type === "array") sent["items"] = narrowed(recordOf(items));
-  if (type === "object" && named.length > 0) {
-    sent["properties"] = Object.fromEntries(named);
+  if (type === "object" && isNamed) {
+    sent["properties"] = named;
     if (required !== undefined) sent["required"] = required;
   }
-  const isOpen = type === "object" && named.length === 0;
+  const isOpen = type === "object" && !isNamed;
   sent["type"] = isOpen ? "string" : type;
   const notes = [
     ...(values.length > 0 && !isWords ? [`One of ${quotedValues(values)}.`] : []),

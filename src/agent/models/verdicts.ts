@@ -52,7 +52,6 @@ export function readFindings(
     if (evidence.trim() === "")
       return { criterion, verdict: "uncertain", evidence: "The judge named no evidence for its verdict." };
     const left = verdict === "met" ? "" : oneLine(missing, LONGEST).trim();
-    const kept = { criterion, verdict, evidence: oneLine(evidence, LONGEST) };
-    return left === "" ? kept : { ...kept, missing: left };
+    return { criterion, verdict, evidence: oneLine(evidence, LONGEST), ...(left && { missing: left }) };
   });
 }

@@ -14,11 +14,7 @@ const vectors = ({ messages }: WireRequest): WireReply => ({
 
 async function service(reply: (request: WireRequest) => WireReply) {
   const server = await wireServer(reply);
-  const embedder = createEmbedder({
-    model: MODEL,
-    env: server.env("openai"),
-    timeoutMs: { documents: 20_000 },
-  });
+  const embedder = createEmbedder({ model: MODEL, env: server.env("openai") });
   const embed = (...texts: string[]) => embedder.embed(texts, "documents", new AbortController().signal);
   return { server, embedder, embed };
 }

@@ -158,11 +158,8 @@ describe("falling back", () => {
 
   test("asks the first again after its rest", async () => {
     let now = 0;
-    const layer = modelFallbackMiddleware({
-      models: [scriptedModel(() => ({ text: "spare" }))],
-      log: silentLogger,
-      clock: () => now,
-    });
+    const spare = scriptedModel(() => ({ text: "spare" }));
+    const layer = modelFallbackMiddleware([spare], silentLogger, () => now);
     let overloaded = true;
     const failing = scriptedModel(() => {
       if (overloaded) throw Object.assign(new Error("overloaded"), { status: 529 });

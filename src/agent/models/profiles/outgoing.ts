@@ -199,10 +199,8 @@ function chatHistory(messages: Json[], rules: RequestRules): Json[] {
   const isMarked = (part: unknown): boolean => isRecord(part) && "cache_control" in part;
   if (markText !== true || history.some((one) => [one, ...asArray(one["content"])].some(isMarked)))
     return history;
-  const prompt = history.findLastIndex(isPrompt);
-  return history.map((message, at) =>
-    at === prompt || at === history.length - 1 ? markMessage(message) : message,
-  );
+  const marks = [history.findLastIndex(isPrompt), history.length - 1];
+  return history.map((message, at) => (marks.includes(at) ? markMessage(message) : message));
 }
 
 const isPrompt = ({ role }: Json): boolean => role === "system" || role === "developer";

@@ -13,7 +13,7 @@ const FAMILIES = (table.families as readonly Family[]).map((family) => ({
 }));
 
 /** Windows and output limits of models that differ from their family's. */
-const MODEL_LIMITS: ReadonlyMap<string, Partial<Pick<Family, "window" | "output">>> = new Map(
+const MODEL_LIMITS = new Map<string, Partial<Pick<Family, "window" | "output">>>(
   Object.entries(limits.models),
 );
 
@@ -63,11 +63,7 @@ export function joinRules(...all: ReadonlyArray<RequestRules | undefined>): Requ
 /** The profile of a model. `provider`: the one that it was chosen with. `own`: the rules that a person set. */
 export function buildProfile(
   model: string,
-  {
-    provider,
-    address = "",
-    own,
-  }: { provider?: string; address?: string; own?: RequestRules | undefined } = {},
+  { provider, address = "", own }: { provider?: string; address?: string; own?: RequestRules } = {},
 ): Profile {
   const family = findFamily(model);
   const { window = family?.window, output = family?.output } = findModel(MODEL_LIMITS, model) ?? {};

@@ -4,7 +4,6 @@ import { z } from "zod";
 const text = z.string().min(1);
 const names = z.array(text);
 const count = z.int().positive();
-const TYPES = ["image", "pdf", "audio", "video"] as const;
 /** Effort of reasoning; `off` switches it off where that is possible. */
 export const EFFORTS = ["off", "low", "medium", "high"] as const;
 
@@ -91,7 +90,7 @@ const familySchema = z.strictObject({
   output: count,
   /** Its weights are public: a server may run it with a smaller window. */
   open: z.boolean(),
-  media: z.array(z.enum(TYPES)),
+  media: z.array(z.enum(["image", "pdf", "audio", "video"])),
   reasoning: efforts,
   request: requestRules.optional(),
   source: names.min(1),

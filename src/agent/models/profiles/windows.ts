@@ -1,7 +1,6 @@
 /** Context windows of models, as their servers report them. */
 import { memberOf, parsedJson, textMemberOf } from "../../../core/unknown.ts";
 import { beginningOfBody } from "../stream-guard.ts";
-import { asArray } from "../tool-schema.ts";
 import { type Profile, PROVIDERS } from "./profile.ts";
 
 const ASK_MS = 4000;
@@ -21,17 +20,14 @@ const PARTS = "meta limits model_info capabilities top_provider default_generati
 
 /** The window of a model in an answer: that of its item in a list of models, or of the whole answer. */
 function readWindow(answer: unknown, model: string): number | undefined {
-  const isList = Array.isArray(answer) || ["data", "models"].some((name) => name in Object(answer));
-  const list = Array.isArray(answer)
-    ? answer
-    : asArray(memberOf(answer, "data") ?? memberOf(answer, "models"));
-  const named = list.find((one) =>
-    ["id", "key", "name", "model", "model_name"].some((name) =>
-      // Ollama completes a name without a tag.
-      [model, `${model}:latest`].includes(String(memberOf(one, name))),
-    ),
+  const list = [answer, memberOf(answer, "data"), memberOf(answer, "models")].find((one) =>
+    Array.isArray(one),
   );
-  const item = isList ? named : answer;
+  // Ollama completes a name without a tag.
+  const isName = (name: unknown): boolean => name === model || name === `${model}:latest`;
+  const isNamed = (one: unknown): boolean =>
+    ["id", "key", "name", "model", "model_name"].some((name) => isName(memberOf(one, name)));
+  const item: unknown = list === undefined ? answer : list.find(isNamed);
   // Ollama reports a window that a Modelfile sets as text.
   const set = Number(/^num_ctx\s+(\d+)/m.exec(textMemberOf(item, "parameters") ?? "")?.[1]);
   const parts = [item, ...PARTS.map((name) => memberOf(item, name))];
