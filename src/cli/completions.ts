@@ -149,7 +149,7 @@ const PLACES: Readonly<Record<string, () => Completion | Promise<Completion>>> =
   FILE: () => "files",
   CLIENT: () => plain(CLIENT_NAMES),
   SHELL: () => plain(Object.keys(COMPLETION_SCRIPTS)),
-  PROVIDER: async () => plain(Object.keys((await import("../agent/models/profiles/profile.ts")).PROVIDERS)),
+  PROVIDER: async () => plain(Object.keys((await import("../agent/models/choose.ts")).PROVIDERS)),
   KEY: async () => {
     const { KEY_NAMES } = await import("../agent/models/choose.ts");
     const { SEARCH_KEYS } = await import("../web/search/choose.ts");

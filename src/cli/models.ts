@@ -1,8 +1,7 @@
 /** Shows the providers of models, and adds their packages to the program. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { variable } from "../agent/models/choose.ts";
-import { PROVIDERS } from "../agent/models/profiles/profile.ts";
+import { PROVIDERS, variable } from "../agent/models/choose.ts";
 import type { Provider } from "../agent/models/profiles/schema.ts";
 import {
   LOADER,

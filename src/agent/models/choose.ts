@@ -5,6 +5,8 @@ import { PROVIDERS, buildProfile, knownWindow } from "./profiles/profile.ts";
 import type { ModelEntry, Provider } from "./profiles/schema.ts";
 import texts from "./texts.json" with { type: "json" };
 
+export { PROVIDERS };
+
 /** The model that needs no key: it follows fixed rules, and its answers state that. */
 export const OFFLINE = "offline";
 

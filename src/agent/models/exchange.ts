@@ -1,7 +1,4 @@
-/**
- * Sits between LangChain's models and their servers: applies the profile's rules to requests, converts answers to the
- * protocol's form, and repeats a refused request without the refused part.
- */
+/** Sits between LangChain's models and their servers: applies rules to requests, repeats refused ones, mends answers. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { ChatGenerationChunk } from "@langchain/core/outputs";
@@ -98,7 +95,13 @@ export class Exchange {
         const answer = await post(sent);
         const trial = wire === "responses" ? this.#trial.splice(0) : [];
         const taught = [...trial, ...lessons].filter(({ about }) => about !== "");
-        if (taught.length > 0) this.#keep(taught);
+        if (taught.length > 0) {
+          const request = joinRules(...taught.map((lesson) => lesson.rules));
+          const { place, model } = this.profile;
+          this.#lessons.keep(this.profile, request);
+          const setting = JSON.stringify({ models: { NAME: { model, request } } });
+          this.note(fill(texts.lesson, place, taught.map(({ about }) => about).join(", "), model, setting));
+        }
         // Some servers know the window only once they have loaded the model.
         if (!this.#hasAsked) void this.#options.askWindow?.().then((window) => (this.#toldWindow = window));
         this.#hasAsked = true;
@@ -112,14 +115,6 @@ export class Exchange {
         throw error;
       }
     }
-  }
-
-  #keep(lessons: Lesson[]): void {
-    const request = joinRules(...lessons.map(({ rules }) => rules));
-    const { place, model } = this.profile;
-    this.#lessons.keep(this.profile, request);
-    const setting = JSON.stringify({ models: { NAME: { model, request } } });
-    this.note(fill(texts.lesson, place, lessons.map(({ about }) => about).join(", "), model, setting));
   }
 
   #lessonIn(error: unknown, body: Json, wire: Wire, rules: RequestRules): Lesson | undefined {
@@ -169,22 +164,20 @@ export function setExchange<Model extends object>(model: Model, exchange: Exchan
   return model;
 }
 
-/** True for an event before the content of an answer. */
-function isPreamble(event: unknown): boolean {
-  const { type, choices } = recordOf(event);
-  if (typeof type === "string")
-    return /^(?:ping|message_start|response\.(?:created|queued|in_progress))$/.test(type);
-  const { delta, finish_reason: end } = recordOf(asArray(choices)[0]);
-  const { role: _role, content, ...others } = recordOf(delta);
-  return !end && !content && Object.keys(others).length === 0;
-}
-
 /** The events of an answer once one has content: servers refuse requests in streams that they began, too. */
 async function begun(
   answer: unknown,
   convert = (events: AsyncIterable<unknown>): AsyncIterable<unknown> => events,
 ): Promise<unknown> {
   if (!isObject(answer) || !(Symbol.asyncIterator in answer)) return answer;
+  const isPreamble = (event: unknown): boolean => {
+    const { type, choices } = recordOf(event);
+    if (typeof type === "string")
+      return /^(?:ping|message_start|response\.(?:created|queued|in_progress))$/.test(type);
+    const { delta, finish_reason: end } = recordOf(asArray(choices)[0]);
+    const { role: _role, content, ...others } = recordOf(delta);
+    return !end && !content && Object.keys(others).length === 0;
+  };
   const source = convert(answer as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   const first: unknown[] = [];
   let next = await source.next();

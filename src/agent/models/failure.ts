@@ -199,10 +199,10 @@ const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL
 /** The error and its causes, outermost first. */
 export function errorCauses(error: unknown): object[] {
   const chain: object[] = [];
-  let current = error;
-  while (typeof current === "object" && current !== null && !chain.includes(current) && chain.length < 8) {
-    chain.push(current);
-    current = "cause" in current ? current.cause : undefined;
+  let link = error;
+  while (isObject(link) && !chain.includes(link) && chain.length < 8) {
+    chain.push(link);
+    link = memberOf(link, "cause");
   }
   return chain;
 }
@@ -259,9 +259,18 @@ const findErrorCode = (chain: readonly object[], pattern: RegExp): string | unde
 /** The token counts in a provider's words, by the forms of such texts. */
 function toldCounts(error: unknown) {
   const { text } = failureFacts(error);
-  const tokens = (digits: string): number => Number(digits.replaceAll(",", ""));
-  return TOLD_COUNTS.map((patterns) => {
-    const { request = "", window = "", answer = "0" } = inTurn(patterns, text);
+  const tokens = (digits = ""): number => Number(digits.replaceAll(",", ""));
+  return TOLD_COUNTS.flatMap((patterns) => {
+    let rest = text;
+    const named: Record<string, string> = {};
+    // Each is looked for behind the one before.
+    for (const pattern of patterns) {
+      const found = pattern.exec(rest);
+      if (found === null) return [];
+      Object.assign(named, found.groups);
+      rest = rest.slice(found.index + found[0].length);
+    }
+    const { request, window, answer = "0" } = named;
     return { request: tokens(request), window: tokens(window), answer: tokens(answer) };
   });
 }
@@ -275,16 +284,3 @@ export const fittingPart = (error: unknown): number | undefined =>
 /** The window that the provider's words reveal, in tokens. */
 export const toldWindow = (error: unknown): number | undefined =>
   toldCounts(error).find(({ window }) => window >= 1024)?.window;
-
-/** The named parts of patterns that follow each other, each looked for behind the one before. */
-function inTurn(patterns: readonly RegExp[], text: string): Record<string, string | undefined> {
-  let rest = text;
-  let named: Record<string, string | undefined> = {};
-  for (const pattern of patterns) {
-    const found = pattern.exec(rest);
-    if (found === null) return {};
-    named = { ...named, ...found.groups };
-    rest = rest.slice(found.index + found[0].length);
-  }
-  return named;
-}

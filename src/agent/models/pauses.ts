@@ -17,9 +17,9 @@ export function askedPause(
     typeof value === "number" || typeof value === "string" ? `${value}ms` : undefined;
   const members = layers.flatMap((layer) => [layer, memberOf(layer, "metadata")]);
   const details = layers.flatMap((layer) => [memberOf(layer, "details"), memberOf(layer, "errorDetails")]);
-  const limits = isLimited
-    ? [...headers].filter(([name]) => name.includes("ratelimit") && name.includes("reset"))
-    : [];
+  const limits = [...headers].filter(
+    ([name]) => isLimited && name.includes("ratelimit") && name.includes("reset"),
+  );
   const isUsedUp = ([name]: readonly [string, string]): boolean =>
     headers.get(name.replace("reset", "remaining"))?.trim() === "0";
   const until = ([, value]: readonly [string, string]) => waitingMs(value, now) ?? [];
@@ -45,8 +45,6 @@ export function askedPause(
 const ASKED =
   /\b(?:again|retry(?:ing)?|wait|available|resets?)\b(?: (?:again|in|after|for|about|at least|approximately|your request)){0,4}:? (?<pause>(?:\d{1,9}(?:\.\d{1,12})? ?(?:milliseconds?|ms|sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|days?|[smhd])(?![a-z]),?(?: and)? ?){1,4})/i;
 
-const UNITS = new Map(Object.entries({ ms: 1, mil: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }));
-
 /**
  * Milliseconds until a time or for a duration: `1m2.5s`, seconds, seconds or milliseconds since 1970, or a date. Returns
  * undefined if it is not in the future, or longer than a day.
@@ -57,8 +55,9 @@ function waitingMs(value: unknown, now: number): number | undefined {
   const parts = /^\d+(?:\.\d+)? ?[a-z]/i.test(text.trim())
     ? text.matchAll(/(\d{1,9}(?:\.\d{1,12})?) ?(ms|mil|[smhd])/gi)
     : [];
+  const units = new Map(Object.entries({ ms: 1, mil: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }));
   const durations = [...parts].map(
-    ([, count, unit = ""]) => Number(count) * (UNITS.get(unit.toLowerCase()) ?? 0),
+    ([, count, unit = ""]) => Number(count) * (units.get(unit.toLowerCase()) ?? 0),
   );
   const number = Number(text);
   const seconds = number > 1e9 ? number * 1000 - now : number * 1000;

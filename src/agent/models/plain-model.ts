@@ -30,9 +30,8 @@ export const plainModel = byIdentity(async (given: BaseChatModel): Promise<BaseC
   const plain = model as BaseChatModel; // wrappers end at one
   const { tools: _tools, tool_choice: _choice, ...kept } = options;
   if (Object.keys(options).length === 0) return plain;
-  const standing = Object.create(plain, {
-    defaultOptions: { value: {}, writable: true, configurable: true },
-  }) as BaseChatModel; // it inherits from one
+  const defaultOptions = { value: {}, writable: true, configurable: true };
+  const standing = Object.create(plain, { defaultOptions }) as BaseChatModel; // it inherits from one
   wrappings.set(standing, kept);
   const exchange = findExchange(plain);
   return exchange === undefined ? standing : setExchange(standing, exchange);

@@ -1,7 +1,4 @@
-/**
- * Carries parts that chat completions providers want back with a reply, and LangChain's packages drop: thoughts
- * and signatures. They are stored with the message, and only the provider that sent them gets them back.
- */
+/** Stores thoughts and signatures, which LangChain's packages drop, with a reply, and sends them back to their provider. */
 import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";

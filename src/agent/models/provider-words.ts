@@ -37,9 +37,7 @@ export const CAUSES = words.causes as Record<RefusalKind, { reason: ModelFailure
  * Patterns for the token counts in messages of refusals: of the request, of the window, and of the answer if it counts
  * too. Patterns of one list follow each other in the text.
  */
-export const TOLD_COUNTS = words.counts.map(({ patterns }) =>
-  patterns.map((pattern) => new RegExp(pattern, "i")),
-);
+export const TOLD_COUNTS = words.counts.map(({ patterns }) => patterns.map((form) => new RegExp(form, "i")));
 
 /**
  * True if an answer that ended for this reason is whole, cut at a limit, or refused. Any other one means that the answer

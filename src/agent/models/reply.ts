@@ -205,13 +205,12 @@ export function safeReply(
   const callIds = { earlier: threadFacts(thread).ids, own: new Set<string>() };
   const refused: ToolMessage[] = [];
   const mended = read.map(({ call, why }) => {
-    const sound = mendCall(why === undefined ? call : { ...call, args: {} }, callIds, names);
-    const { name, id: tool_call_id = "" } = sound;
-    if (why !== undefined)
-      refused.push(
-        new ToolMessage({ content: fill(texts.notRun, name, why), name, tool_call_id, status: "error" }),
-      );
-    return sound;
+    if (why === undefined) return mendCall(call, callIds, names);
+    const empty = mendCall({ ...call, args: {} }, callIds, names);
+    const { name, id: tool_call_id = "" } = empty;
+    const content = fill(texts.notRun, name, why);
+    refused.push(new ToolMessage({ content, name, tool_call_id, status: "error" }));
+    return empty;
   });
   const isChanged = mended.some((call, index) => call !== calls[index]);
   const name = agent !== undefined && TOOL_NAME.test(agent) ? agent : given.name;

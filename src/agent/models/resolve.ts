@@ -113,10 +113,9 @@ function planModel(
   const wire = isOwn ? undefined : facts.wire;
   const packageName = (wire === undefined ? facts.package?.name : PACKAGES[wire]) ?? "";
   const { configuration, clientOptions, ...set } = longestMatch(spec, parameters) ?? {};
-  const clients = [configuration, clientOptions].map((client) =>
-    recordOf(recordOf(client)["defaultHeaders"]),
-  );
-  const headers: Record<string, string> = Object.assign({}, ...clients, place.headers);
+  const clients = [configuration, clientOptions].map(recordOf);
+  const own = clients.map(({ defaultHeaders }) => recordOf(defaultHeaders));
+  const headers: Record<string, string> = Object.assign({}, ...own, place.headers);
   const profile = buildProfile(name, { provider, address: url, own: entry?.request });
   if (entry?.reasoning !== undefined)
     profile.rules = joinRules({ put: effortMembers(profile, entry.reasoning, wire) }, profile.rules);

@@ -33,7 +33,7 @@ export type Strategy =
   | { kind: "tool"; tools: ReadonlyMap<string, ToolStrategy> }
   | { kind: "provider"; strategy: ProviderStrategy };
 
-/** The answer of a reply, and what follows it: results of calls that were answers, and the closing message. */
+/** The answer of a reply. `messages` follow the reply: results of calls that were answers, and the closing message. */
 export type Settled = { messages: BaseMessage[]; structuredResponse?: unknown };
 
 const DEFAULT_NAME = "structured_response";

@@ -7,11 +7,6 @@ import { mendName } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls } from "./structured-answer.ts";
 import table from "./text-forms.json" with { type: "json" };
 
-interface Call {
-  name: string;
-  args: Record<string, unknown>;
-}
-
 /**
  * Forms of calls. The first group of an opening may be the name of the tool. The inside is JSON, JSON or tagged
  * parameters after that name, Python, or text between marks.
@@ -33,12 +28,8 @@ const SCAN =
   /`[^`\n]+`|^[ \t]*(?:>[^\n]*|(?<fence>`{3,}|~{3,})(?<info>(?:[^\n`~][^\n`]*)?)$|(?<bare>\[?\s?\{\s?"(?:name|type)"\s?:))|(?<![`"'“‘«])[<[]/gm;
 
 /** Tags of thoughts, the first of them at the beginning of a line only; tags of an answer; first words of calls. */
-const TAG = new RegExp(
-  Object.entries(table.tags)
-    .map(([name, forms]) => `(?<${name}>${forms.join("|")})`)
-    .join("|"),
-  "y",
-);
+const TAGS = Object.entries(table.tags).map(([name, forms]) => `(?<${name}>${forms.join("|")})`);
+const TAG = new RegExp(TAGS.join("|"), "y");
 
 type Found = { start: number; end: number; word: string } & Partial<
   Record<"fence" | "info" | "bare" | "tag" | "token" | "closed" | "mark" | "call", string>
@@ -169,7 +160,7 @@ class Markup {
   readonly text: string;
   readonly tools: readonly string[];
   readonly before: string;
-  readonly calls: Call[] = [];
+  readonly calls: Array<{ name: string; args: Record<string, unknown> }> = [];
   at: number;
   /** A call cannot be read. It may be the end of the text that cuts it. */
   isBroken = false;

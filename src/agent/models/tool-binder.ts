@@ -25,7 +25,7 @@ export interface ToolBinding {
 /** A model with its tools, and the ways back to the arguments that a tool knows, by its name. */
 interface BoundModel {
   bound: Pick<BaseChatModel, "invoke">;
-  restores: ReadonlyMap<unknown, SentSchema["restore"]>;
+  restores: ReadonlyMap<unknown, SentSchema["restore"] | undefined>;
 }
 
 /** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
@@ -64,28 +64,22 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): BoundMo
   // The choice is the provider's own type, chosen for this model.
   const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
   const own = sent.map(({ tool }) => tool);
-  const restores = sent.flatMap(({ tool, restore }) =>
-    restore ? [[Reflect.get(tool, "name") as unknown, restore] as const] : [],
-  );
+  const restores = sent.map(({ tool, restore }) => [Reflect.get(tool, "name") as unknown, restore] as const);
   return { bound: joinStreams(model.bindTools(own, { ...choice, ...options })), restores: new Map(restores) };
 }
 
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
 const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
 
-interface SentTool {
-  tool: BindToolsInput;
-  restore?: SentSchema["restore"];
-}
-
 /** Returns the tool itself if its schema can be sent unchanged. A provider's own tools are plain objects. */
-function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool {
+function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema) {
   if (!isStructuredTool(tool)) return { tool };
   const given: unknown = orElse(() => toJsonSchema(tool.schema), undefined);
   if (given === undefined) return { tool }; // a schema without that form is for the provider's package to refuse
   const { schema, restore } = sentSchema(given, narrow);
   if (canonicalJson(schema) === canonicalJson(given)) return { tool };
-  return { tool: Object.create(tool, { schema: { value: schema, enumerable: true } }), restore };
+  const changed = Object.create(tool, { schema: { value: schema, enumerable: true } }) as typeof tool; // it inherits from it
+  return { tool: changed, restore };
 }
 
 /** Tools are compared as objects: middleware may offer a changed one under the same name. */

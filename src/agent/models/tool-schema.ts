@@ -112,52 +112,42 @@ const when =
     isKept(value) ? value : undefined;
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
 
-const readTypes: Reader = (value) => {
-  const types: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
-  const words = [value].flat().filter(isString);
-  const known = distinct(words.map((word) => word.toLowerCase())).filter((word) => types.includes(word));
-  return known.length > 1 ? known : known[0];
-};
-
-const readProperties: Reader = (value, scope) => {
-  const named = Object.entries(recordOf(value)).filter(([, part]) => isRecord(part) || part === true);
-  return Object.fromEntries(named.map(([name, part]) => [scope.sentName(name), sound(part, scope)]));
-};
-
-const readSchema: Reader = (value, scope) =>
-  isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope);
-
-const readMembers: Reader = (value, scope) => {
-  // Some libraries mark optional values with `{ not: {} }`.
-  const isPresent = (part: unknown): boolean => isRecord(part) && JSON.stringify(part) !== '{"not":{}}';
-  const members = asArray(value).filter(isPresent);
-  return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
-};
-
-/** JavaScript and Python both have to read a pattern: OpenAI checks patterns with Python. */
-function isPattern(value: unknown): boolean {
-  const isForPython = isString(value) && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(value);
-  return isForPython && orElse(() => new RegExp(value, "u").source !== "", false);
-}
-
 /** The keywords that are sent, by what their values must be. A value of another form is left out. */
-const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
-  ["title description format", when(isString)],
-  ["type", readTypes],
-  ["properties", readProperties],
-  ["required", (value, { sentName }) => distinct(asArray(value).filter(isString).map(sentName))],
-  ["items additionalProperties propertyNames not if then else", readSchema],
-  ["anyOf oneOf allOf prefixItems", readMembers],
-  ["enum", (value) => (asArray(value).length > 0 ? distinct(asArray(value)) : undefined)],
-  ["const default", when((value) => value !== null)],
-  ["pattern", when(isPattern)],
-  ["uniqueItems nullable", when(isFlag)],
-  ["minimum maximum exclusiveMinimum exclusiveMaximum", when((value) => typeof value === "number")],
-  ["multipleOf", when((value) => Number(value) > 0)],
-  ["minLength maxLength minItems maxItems", when((value) => Number.isInteger(value) && Number(value) >= 0)],
-];
+const READERS: Readonly<Record<string, Reader>> = {
+  "title description format": when(isString),
+  type(value) {
+    const types: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+    const words = [value].flat().filter(isString);
+    const known = distinct(words.map((word) => word.toLowerCase())).filter((word) => types.includes(word));
+    return known.length > 1 ? known : known[0];
+  },
+  properties(value, scope) {
+    const named = Object.entries(recordOf(value)).filter(([, part]) => isRecord(part) || part === true);
+    return Object.fromEntries(named.map(([name, part]) => [scope.sentName(name), sound(part, scope)]));
+  },
+  required: (value, { sentName }) => distinct(asArray(value).filter(isString).map(sentName)),
+  "items additionalProperties propertyNames not if then else": (value, scope) =>
+    isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope),
+  "anyOf oneOf allOf prefixItems"(value, scope) {
+    // Some libraries mark optional values with `{ not: {} }`.
+    const isPresent = (part: unknown): boolean => isRecord(part) && JSON.stringify(part) !== '{"not":{}}';
+    const members = asArray(value).filter(isPresent);
+    return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
+  },
+  enum: (value) => (asArray(value).length > 0 ? distinct(asArray(value)) : undefined),
+  "const default": when((value) => value !== null),
+  // JavaScript and Python both have to read a pattern: OpenAI checks patterns with Python.
+  pattern: when((value) => {
+    const isForPython = isString(value) && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(value);
+    return isForPython && orElse(() => new RegExp(value, "u").source !== "", false);
+  }),
+  "uniqueItems nullable": when(isFlag),
+  "minimum maximum exclusiveMinimum exclusiveMaximum": when((value) => typeof value === "number"),
+  multipleOf: when((value) => Number(value) > 0),
+  "minLength maxLength minItems maxItems": when((value) => Number.isInteger(value) && Number(value) >= 0),
+};
 const KEYWORDS = new Map(
-  READERS.flatMap(([words, reader]) => words.split(" ").map((word) => [word, reader])),
+  Object.entries(READERS).flatMap(([words, reader]) => words.split(" ").map((word) => [word, reader])),
 );
 
 /** A schema with its references in place and no other than the known keywords. */

@@ -117,14 +117,14 @@ const LESSONS = table.lessons.map(
 );
 
 /** A line of the file. */
-const LINE = z.object({
+const RECORD = z.object({
   date: z.string(),
   place: z.string(),
   model: z.string(),
   rules: requestRules,
   window: z.number().optional(),
 });
-type Learned = Pick<z.output<typeof LINE>, "rules" | "window">;
+type Learned = Pick<z.output<typeof RECORD>, "rules" | "window">;
 
 /** Rules learned by endpoint and model, in memory and in a file of the data folder. */
 export class Lessons {
@@ -142,7 +142,7 @@ export class Lessons {
     // Servers are updated: what one refused is tried again after this time.
     const since = Date.now() - 30 * 86_400_000;
     for (const line of text.split("\n")) {
-      const { data } = LINE.safeParse(parsedJson(line));
+      const { data } = RECORD.safeParse(parsedJson(line));
       if (data !== undefined && Date.parse(data.date) > since) this.#add(data, data);
     }
     return this.#known.get(`${place} ${model}`) ?? { rules: {} };

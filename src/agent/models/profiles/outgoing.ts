@@ -262,7 +262,7 @@ function withThoughts(
 
 const THINKING: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
 
-/** The digest of the signature of a reasoning block; `undefined` if it has none. */
+/** Digests the signature of a reasoning block. Returns undefined if it has none. */
 function signatureDigest({ signature, data }: Json): string | undefined {
   const signed = textOrEmpty(signature) || textOrEmpty(data);
   return signed === "" ? undefined : createHash("sha256").update(signed).digest("base64url").slice(0, 22);

@@ -20,9 +20,8 @@ const PARTS = "meta limits model_info capabilities top_provider default_generati
 
 /** The window of a model in an answer: that of its item in a list of models, or of the whole answer. */
 function readWindow(answer: unknown, model: string): number | undefined {
-  const list = [answer, memberOf(answer, "data"), memberOf(answer, "models")].find((one) =>
-    Array.isArray(one),
-  );
+  const lists = [answer, memberOf(answer, "data"), memberOf(answer, "models")];
+  const list = lists.find((one) => Array.isArray(one));
   // Ollama completes a name without a tag.
   const isName = (name: unknown): boolean => name === model || name === `${model}:latest`;
   const isNamed = (one: unknown): boolean =>
