@@ -150,7 +150,7 @@ function placeChoice({ spec, provider, name, entry }: FoundModel, why: string, e
   if (url === undefined) return chosen;
   const parsed = parsedUrl(url);
   const invalid = fill(texts.addressInvalid, from ?? "The address of the model", facts.base);
-  if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
+  if (parsed === undefined || !["http:", "https:"].includes(parsed.protocol))
     return no("model_endpoint_invalid", invalid);
   const profile = buildProfile(name, { provider, address: url });
   const window = profile.isLocal && entry?.window === undefined ? knownWindow(profile) : undefined;
