@@ -118,10 +118,12 @@ export class TcpLink {
   #pass(to: Socket, chunk: Buffer): void {
     const before = this.#underWay.get(to);
     if (this.lateMs === 0 && before === undefined) return void to.write(chunk);
-    const passed = Promise.all([delay(this.lateMs), before]).then(() => {
+    const pass = async (): Promise<void> => {
+      await Promise.all([delay(this.lateMs), before]);
       to.write(chunk);
       if (this.#underWay.get(to) === passed) this.#underWay.delete(to);
-    });
+    };
+    const passed = pass();
     this.#underWay.set(to, passed);
   }
 }

@@ -58,14 +58,16 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   const base = filesPath(runId);
   const path = readPath(request.address, base);
   const [only = "/", ...others] = view?.filesChanged ?? [];
-  const change = { address: filePath(base, only), query: new URLSearchParams({ view: "changes" }) };
   if (path === "/" && only !== path && others.length === 0 && query.size === 0)
-    return filesScreen({ ...request, ...change });
+    return filesScreen({
+      ...request,
+      address: filePath(base, only),
+      query: new URLSearchParams("view=changes"),
+    });
   // Those who follow a shared link see the changes of the run, and no file as it is.
   const isOnlyChanged = isShared(session);
   const asked = isOnlyChanged ? "" : (query.get("q") ?? "").trim().slice(0, 200);
-  const line = Number(query.get("from") ?? 0);
-  const from = Number.isSafeInteger(line) && line > 0 ? line : 0;
+  const from = Math.max(0, Math.trunc(Number(query.get("from")))) || 0;
   const isFile = !path.endsWith("/") && asked === "";
   const [listings, file, known, results] = await Promise.all([
     isOnlyChanged ? new Map<string, FileInfo[]>([["/", []]]) : listingsFor(backend, path, view === undefined),

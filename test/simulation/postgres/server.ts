@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { errorMessage } from "../../../src/core/errors.ts";
 import type { Logger } from "../../../src/core/logger.ts";
-import { memberOf } from "../../../src/core/unknown.ts";
+import { memberOf, textMemberOf } from "../../../src/core/unknown.ts";
 import type { News, SendResult } from "../../../src/runs/news.ts";
 import { openPostgres } from "../../../src/storage/postgres/storage.ts";
 import { type ActedOn, movesAgent, movesCheckpoints } from "../moves-agent.ts";
@@ -109,7 +109,7 @@ function logTo(note: (file: NoteFile, fact: unknown) => void): Logger {
   };
   /** An error that nobody expected, with the place where it was made. */
   const placeIn = (facts?: object): string =>
-    String(memberOf(memberOf(facts, "error"), "stack") ?? messageIn(facts));
+    textMemberOf(memberOf(facts, "error"), "stack") ?? messageIn(facts);
   const told = (event: string, facts?: object): void =>
     note("log", `${Math.round(worldTime()) % 1e7} ${process.pid} ${event} ${messageIn(facts)}`);
   const error = (event: string, facts?: object): void =>
