@@ -1,14 +1,7 @@
 import { ConfigurationError, DeepAgentError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
-import type {
-  BackendCapabilities,
-  CallOptions,
-  FileInfo,
-  MaybePromise,
-  WriteOptions,
-  WriteResult,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import {
   CHANGING_METHODS,
@@ -120,7 +113,7 @@ const SANDBOX_OPERATIONS: Operations<SandboxPath> = {
   },
 };
 
-async function getFile({ path, files, maxFileSize }: SandboxPath, options: CallOptions) {
+async function getFile({ path, files, maxFileSize }: SandboxPath, options: port.CallOptions) {
   const found = await files.read(path, maxFileSize, options);
   if ("error" in found) return found;
   return { data: toFileData(path, found.bytes, { now: found.modifiedAt }), facts: found.facts };
@@ -130,15 +123,18 @@ async function getFile({ path, files, maxFileSize }: SandboxPath, options: CallO
 async function putFile(
   { path, files }: SandboxPath,
   bytes: Uint8Array,
-  options: WriteOptions,
+  options: port.WriteOptions,
   expected?: string,
-): Promise<WriteResult> {
+): Promise<port.WriteResult> {
   if (path === "/") return errors.isDirectory(path);
   const refused = await files.write(path, bytes, { create: options.mode !== "overwrite", expected }, options);
   return refused ?? { path, filesUpdate: null, version: versionOfBytes(bytes) };
 }
 
-const toListing = (entries: FileInfo[], skipped: number): { files: FileInfo[]; skipped?: number } => ({
+const toListing = (
+  entries: port.FileInfo[],
+  skipped: number,
+): { files: port.FileInfo[]; skipped?: number } => ({
   files: sortByPath(entries),
   ...(skipped > 0 ? { skipped } : {}),
 });
@@ -148,7 +144,7 @@ const toListing = (entries: FileInfo[], skipped: number): { files: FileInfo[]; s
  * made here, so they are the same as in every other backend. Follows links, which cannot leave the sandbox.
  */
 export abstract class BaseSandbox extends CheckedBackend implements SandboxBackend {
-  readonly capabilities: Partial<BackendCapabilities>;
+  readonly capabilities: Partial<port.BackendCapabilities>;
   /** A sandbox that stays when it is closed closes them. */
   readonly jobs: SandboxJobs;
 
@@ -156,7 +152,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
    * @param isolation the barrier between commands and this machine.
    * @throws ConfigurationError when it is made itself: a sandbox extends it with `id` and `execute`.
    */
-  constructor(given: BaseSandboxOptions = {}, isolation: BackendCapabilities["isolation"] = "remote") {
+  constructor(given: BaseSandboxOptions = {}, isolation: port.BackendCapabilities["isolation"] = "remote") {
     if (new.target === BaseSandbox) {
       const message =
         "BaseSandbox is an abstract base class; extend it with `id` and `execute`, or use createSandbox.";
@@ -183,10 +179,10 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
   }
 
   abstract readonly id: string;
-  abstract execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
+  abstract execute(command: string, options?: ExecuteOptions): port.MaybePromise<ExecuteResponse>;
 
   /** Runs the command of a file operation. Override it if a sandbox can return more output than `execute` does. */
-  protected runFileCommand(command: string, options: CallOptions): MaybePromise<ExecuteResponse> {
+  protected runFileCommand(command: string, options: port.CallOptions): port.MaybePromise<ExecuteResponse> {
     return this.execute(command, options);
   }
 }
