@@ -9,7 +9,6 @@ import { readFileTool } from "./read-file.ts";
 import type { ToolSpec } from "./tool.ts";
 import { writeFileTool } from "./write-file.ts";
 
-/** In the order in which they are listed. */
 const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => ToolSpec>> = {
   ls: lsTool,
   read_file: readFileTool,
@@ -21,8 +20,6 @@ const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => 
   execute: executeTool,
   job: jobTool,
 };
-
-export const FILE_TOOL_NAMES: readonly string[] = Object.keys(FILE_TOOLS);
 
 /**
  * The tools that work on the backend of their call. `execute` is among them; it is to be offered where
