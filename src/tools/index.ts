@@ -9,7 +9,7 @@ import { readFileTool } from "./read-file.ts";
 import type { ToolSpec } from "./tool.ts";
 import { writeFileTool } from "./write-file.ts";
 
-const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => ToolSpec>> = {
+const MADE: Readonly<Record<FileToolName, (settings: FileToolSettings) => ToolSpec>> = {
   ls: lsTool,
   read_file: readFileTool,
   write_file: writeFileTool,
@@ -27,7 +27,7 @@ const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => 
  */
 export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
   const settings = resolveOptions(options);
-  return Object.entries(FILE_TOOLS)
+  return Object.entries(MADE)
     .filter(([name]) => name !== "delete" || options.delete !== false)
     .filter(([name]) => name !== "job" || options.jobs === true)
     .filter(([name]) => options.tools?.includes(name as FileToolName) ?? true) // the keys of the record above

@@ -1,4 +1,4 @@
-const NAMES = [
+const FILE_TOOLS = [
   "ls",
   "read_file",
   "write_file",
@@ -9,9 +9,9 @@ const NAMES = [
   "execute",
   "job",
 ] as const;
-export type FileToolName = (typeof NAMES)[number];
+export type FileToolName = (typeof FILE_TOOLS)[number];
 /** In the order in which they are listed. */
-export const FILE_TOOL_NAMES: readonly string[] = NAMES;
+export const FILE_TOOL_NAMES: readonly string[] = FILE_TOOLS;
 
 export const WEB_TOOL_NAMES = ["web_fetch", "web_search"] as const;
 export type WebToolName = (typeof WEB_TOOL_NAMES)[number];
@@ -52,12 +52,11 @@ export type FileToolSettings = Readonly<
   readonly allowedPrefixes: readonly string[] | undefined;
 };
 
-const acceptsUsualMedia = (type: string): boolean =>
-  /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/.test(type);
+const USUAL_MEDIA = /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/;
 
 export function resolveOptions({ evictTokens = 20_000, ...options }: FileToolOptions): FileToolSettings {
   const { grepMaxCount = 1000, readLimit = 2000, maxLineChars = 10_000, jobs = false } = options;
-  const { allowedPrefixes, acceptsMedia = acceptsUsualMedia } = options;
+  const { allowedPrefixes, acceptsMedia = (type: string) => USUAL_MEDIA.test(type) } = options;
   const maxChars = evictTokens === null ? undefined : evictTokens * 4;
   return { maxChars, grepMaxCount, readLimit, maxLineChars, allowedPrefixes, jobs, acceptsMedia };
 }

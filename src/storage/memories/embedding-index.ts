@@ -157,7 +157,7 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     const [numbers = []] = await this.embedder.embed([query], "query", signal);
     await this.#expectDims(numbers.length);
     const wanted = unitVector(numbers);
-    /** Of each item the passage that is most like the query. */
+    /** The passage of each item that is most like the query. */
     const best = new Map<number, NearPassage>();
     const { engine } = this.#database.within(namespacePrefix);
     const values = { ...rangeStretch(rangeBelow(namespacePrefix)), now: this.#clock(), model };
