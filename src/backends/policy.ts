@@ -4,7 +4,7 @@ import { readOptions } from "../core/options.ts";
 import tables from "./options.json" with { type: "json" };
 import type * as port from "./backend.ts";
 import type { Located, Method, Operations } from "./checked-backend.ts";
-import { CheckedBackend, PARALLEL_TRANSFERS, uploadTo } from "./checked-backend.ts";
+import { CheckedBackend, PARALLEL_TRANSFERS, missingEntry, uploadTo } from "./checked-backend.ts";
 import type { SandboxBackend } from "./executor.ts";
 import { type FailureAt, errors } from "./errors.ts";
 import {
@@ -19,6 +19,7 @@ import {
 import { type LeavingOut, NamedPlaces, type PolicyOptions, PolicyRules } from "./policy-rules.ts";
 import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, listRoots } from "./runtime.ts";
 import { grepShown } from "./search.ts";
+import texts from "./texts.json" with { type: "json" };
 
 interface PolicyPath extends Located {
   /** The path as it was checked; undefined for an invalid one, which the inner backend refuses. */
@@ -50,15 +51,6 @@ const REFUSALS: Partial<Record<Method, FailureAt>> = {
   delete: errors.deletesNotAllowed,
 };
 
-/** The failures for a link whose target is hidden. A missing file has the same, but a file can be made there. */
-const HIDDEN_TARGETS: Partial<Record<Method, FailureAt>> = {
-  ls: errors.directoryNotFound,
-  glob: errors.directoryNotFound,
-  grep: errors.pathNotFound,
-  write: errors.permissionDenied,
-  upload: errors.permissionDenied,
-};
-
 const POLICY_OPERATIONS: Operations<PolicyPath> = {
   parallel: PARALLEL_TRANSFERS,
   attempt: async (located, { method, options }, run) => {
@@ -80,7 +72,9 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
     const real = options.realPath ?? (isOfEntry ? itself : (target ?? at));
     const judge = { rules, named: await NamedPlaces.in(inner, rules.named) };
     const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, judge, place));
-    if (isHidden) return (HIDDEN_TARGETS[method] ?? errors.fileNotFound)(at);
+    // A missing file fails alike, but a file can be made there.
+    const hidden = method === "write" || method === "upload" ? errors.permissionDenied : missingEntry(method);
+    if (isHidden) return hidden(at);
     const isReadOnly = [at, itself, real].some((place) => isRuled("isReadOnly", judge, place));
     if (refusal !== undefined && isReadOnly) return refusal(at);
     const there = { ...located, ...judge, real, isLink: itself !== target };
@@ -127,9 +121,7 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
     );
     if (result.matches === undefined) return result;
     const truncated = result.truncated === true || result.matches.length > maxCount;
-    const unasked =
-      "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
-    const notes = leftOut ? { notes: [...(result.notes ?? []), unasked] } : {};
+    const notes = leftOut ? { notes: [...(result.notes ?? []), texts.notAsked] } : {};
     return { ...result, ...notes, matches: result.matches.slice(0, maxCount), truncated };
   },
   write: async (at, content, options) => (await at.inner()).write(at.path, content, options),

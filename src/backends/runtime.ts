@@ -198,18 +198,18 @@ export async function resolveBackend(
 /** @throws ConfigurationError `INVALID_BACKEND` for a value that is not a backend and does not make one. */
 export function checkBackend(owner: string, source: unknown): void {
   if (typeof source === "function") return;
-  if (typeof source !== "object" || source === null || !("read" in source)) {
+  if (typeof source !== "object" || source === null || !("read" in source))
     throw new ConfigurationError("INVALID_BACKEND", fill(texts.notABackend, owner));
-  }
   // The methods that no backend may lack, and those of the first version of deepagents' protocol.
   const present: readonly (keyof port.Backend)[] = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"];
   const first: readonly (keyof BackendV1)[] = ["lsInfo", "read", "grepRaw", "globInfo", "write", "edit"];
   const methods: readonly string[] = "lsInfo" in source ? first : present;
   const missing = methods.filter((name) => typeof Reflect.get(source, name) !== "function");
   if (missing.length === 0) return;
+  const named = missing.map((name) => `\`${name}\``).join(", ");
   throw new ConfigurationError(
     "INVALID_BACKEND",
-    `${owner} has no method ${missing.map((name) => `\`${name}\``).join(", ")}; a backend needs ${methods.join(", ")}.`,
+    fill(texts.missingMethods, owner, named, methods.join(", ")),
   );
 }
 

@@ -14,7 +14,6 @@ export const DEFAULT_MAX_COUNT = 1000;
 export const SEARCH_TIME_LIMIT_MS = 30_000;
 /** Longest line of a result; a longer one is shown around its match. */
 export const MAX_LINE_LENGTH = 1000;
-const MAX_PATTERN_LENGTH = 10_000;
 
 /** The UTF-16 offsets of a line's match. */
 export type LineMatcher = (line: string) => { start: number; end: number } | undefined;
@@ -28,12 +27,7 @@ export function compileSearch(pattern: string, options: port.GrepOptions = {}): 
   if (pattern === "") return { ok: false, ...errors.emptySearch() };
   if (/[\r\n]/.test(pattern)) return { ok: false, ...errors.multilineSearch() };
   const isRegex = options.regex === true;
-  if (pattern.length > MAX_PATTERN_LENGTH) {
-    return {
-      ok: false,
-      ...errors.invalidRegex(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`),
-    };
-  }
+  if (pattern.length > 10_000) return { ok: false, ...errors.patternTooLong() };
   if (!isRegex && options.caseSensitive !== false)
     return {
       ok: true,

@@ -5,7 +5,7 @@ import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
 import { realPath } from "../../core/real-path.ts";
 import type * as port from "../backend.ts";
-import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
+import { CheckedBackend, FILES_ONLY, type Operations, missingEntry, storedBy } from "../checked-backend.ts";
 import texts from "../errors.json" with { type: "json" };
 import { type BackendFailure, type FailureAt, errors } from "../errors.ts";
 import { compileGlob } from "../glob.ts";
@@ -58,13 +58,6 @@ export interface FilesystemOptions {
   /** Open files relative to directory descriptors. Default: where the system can. */
   descriptorPaths?: boolean;
 }
-
-/** The failures for a missing entry of methods that do not ask for a file. */
-const MISSING_ENTRY: Partial<Record<Method, FailureAt>> = {
-  ls: errors.directoryNotFound,
-  glob: errors.directoryNotFound,
-  grep: errors.pathNotFound,
-};
 
 /** The tree of files below a root, by the paths that callers know. */
 class Disk implements DiskTree {
@@ -132,7 +125,7 @@ const DISK_OPERATIONS: Operations<DiskPath> = {
       // The obstacle of a change is a parent that is a file, or a hidden entry, not a missing file.
       if (isChange && code === "ENOTDIR") return errors.parentIsFile(path);
       if (isChange && code === "EHIDDEN") return errors.permissionDenied(path);
-      const missing = MISSING_ENTRY[method] ?? errors.fileNotFound;
+      const missing = missingEntry(method);
       const known = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/.test(code) ? missing : FAILURES[code];
       return known?.(path) ?? errors.ioFailure(path, IO_REASONS[code] ?? `the system reports ${code}`);
     }
