@@ -135,10 +135,7 @@ const NO_IMAGE = "A container needs an image, or as sandboxId the id of a runnin
  * Finds the reason why no container could be opened: no image, no program, and with `isThorough` a service that does
  * not answer, an image that is not on this machine or a container that does not run.
  */
-export async function dockerProblem(
-  options: DockerOptions,
-  isThorough: boolean,
-): Promise<string | undefined> {
+export async function dockerProblem(options: DockerOptions, isThorough: boolean) {
   const { image, sandboxId, program = "docker" } = options;
   if (image === undefined && sandboxId === undefined) return NO_IMAGE;
   const ask = async (...args: string[]): Promise<ExecuteResponse> => {

@@ -221,12 +221,9 @@ export class StoreBackend extends FileStoreBackend {
     runtimeOrOptions?: BackendRuntime | StateAndStore | StoreBackendOptions,
     options?: StoreBackendOptions,
   ) {
-    const split = splitArguments(
-      "StoreBackend",
-      { store: "anything", namespace: "anything", fileFormat: "a text", clock: "a function" },
-      runtimeOrOptions,
-      options,
-    );
+    const own = { store: "anything", namespace: "anything" } as const;
+    const table = { ...own, fileFormat: "a text", clock: "a function" } as const;
+    const split = splitArguments("StoreBackend", table, runtimeOrOptions, options);
     super(() => {
       const runtime = split.runtime ?? ambientRuntime();
       const store = split.options.store ?? runtime?.store;

@@ -10,7 +10,7 @@ import { toBytes, toFileData } from "../file-data.ts";
 import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from "../file-store.ts";
 import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { type LoadPackage, loadOptional } from "../../core/optional-package.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { defined, memberOf } from "../../core/unknown.ts";
 import { validatePath } from "../paths.ts";
 import columns from "./postgres-columns.json" with { type: "json" };
 
@@ -194,11 +194,8 @@ export class PostgresFiles implements FileStore {
     // The type is the one that the package declares. Its named exports are properties of the default one.
     type PostgresPackage = { Pool: new (settings: Record<string, unknown>) => OwnPool };
     const { Pool } = (loaded as { default: PostgresPackage }).default;
-    const pool = new Pool({
-      ...(connectionString === undefined ? {} : { connectionString }),
-      connectionTimeoutMillis: 10_000,
-      allowExitOnIdle: true,
-    });
+    const settings = { connectionTimeoutMillis: 10_000, allowExitOnIdle: true };
+    const pool = new Pool({ ...settings, ...defined({ connectionString }) });
     // An idle connection that breaks is replaced with the next query.
     pool.on("error", () => {});
     return (this.#own = pool);

@@ -85,12 +85,8 @@ export class StateBackend extends CheckedBackend<true> {
     runtimeOrOptions?: port.BackendRuntime | StateAndStore | StateBackendOptions,
     options?: StateBackendOptions,
   ) {
-    const split = splitArguments(
-      "StateBackend",
-      { fileFormat: "a text", clock: "a function" },
-      runtimeOrOptions,
-      options,
-    );
+    const table = { fileFormat: "a text", clock: "a function" } as const;
+    const split = splitArguments("StateBackend", table, runtimeOrOptions, options);
     super(STATE_OPERATIONS, (path) => {
       const valid = validatePath(path);
       if (!valid.ok) return valid;
