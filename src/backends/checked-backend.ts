@@ -1,7 +1,7 @@
 /** The eleven methods of the port, once. They check arguments from outside; `Operations` do the work. */
 import { KeyedLock, mapAtMost } from "../core/concurrency.ts";
 import type * as port from "./backend.ts";
-import { type BackendFailure, operationError, uploadRefused } from "./errors.ts";
+import { type BackendFailure, type FailureAt, errors, operationError, uploadRefused } from "./errors.ts";
 import { type ContentEdit, toBytes, bytesToWrite, readFileData, contentVersion } from "./file-data.ts";
 import { type PageRequest, pageRequest } from "./pages.ts";
 import { DEFAULT_MAX_COUNT, type Search } from "./search.ts";
@@ -40,6 +40,14 @@ export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "ed
 export type Change = Extract<Method, "write" | "edit" | "delete">;
 
 export const CHANGING_METHODS: ReadonlySet<Method> = new Set<Method>(["write", "edit", "delete", "upload"]);
+
+/** The failure for a missing entry, as a method takes its path. */
+export const missingEntry = (method: Method): FailureAt =>
+  method === "grep"
+    ? errors.pathNotFound
+    : method === "ls" || method === "glob"
+      ? errors.directoryNotFound
+      : errors.fileNotFound;
 
 /** The operations of a backend at checked paths, each of which has all that an operation needs. */
 export interface Operations<At extends Located = Located> {

@@ -2,14 +2,7 @@ import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { mapAtMost, untilAborted } from "../core/concurrency.ts";
 import { defined } from "../core/unknown.ts";
 import { MemoryTooLarge } from "../core/errors.ts";
-import type {
-  BackendCapabilities,
-  CallOptions,
-  FileData,
-  FileInfo,
-  MaybePromise,
-  WriteResult,
-} from "./backend.ts";
+import type * as port from "./backend.ts";
 import type { Located, Operations } from "./checked-backend.ts";
 import {
   CheckedBackend,
@@ -27,7 +20,7 @@ import { compileSearch, globFlat, grepListed, listFlat, refusedWrite, searchable
 
 /** A stored file. `version` is the store's own mark of exactly this state; `put` compares it. */
 export interface StoredFile {
-  data: FileData;
+  data: port.FileData;
   version: string;
 }
 
@@ -35,11 +28,11 @@ export interface StoredFile {
 export type Expected = { version: string } | "absent" | "any";
 
 /** An entry of a listing. A store that reads contents anyway returns them, which saves requests in a search. */
-export interface ListedFile extends FileInfo {
-  data?: FileData;
+export interface ListedFile extends port.FileInfo {
+  data?: port.FileData;
 }
 
-export interface ListOptions extends CallOptions {
+export interface ListOptions extends port.CallOptions {
   /**
    * Asks for the entries directly in the folder: files, and folders with `is_dir` and a final slash. A store may
    * return all files below the folder instead.
@@ -58,21 +51,26 @@ export interface ListOptions extends CallOptions {
 export interface FileStore {
   /** Names the place, the same for all instances that reach it, so that writes to one file wait for each other. */
   readonly id: string;
-  readonly lifetime: BackendCapabilities["lifetime"];
+  readonly lifetime: port.BackendCapabilities["lifetime"];
   /** `compare-and-set` when `put` compares and stores in one step, for all processes; else `last-writer-wins`. */
-  readonly writes: BackendCapabilities["writes"];
-  get(path: string, options?: CallOptions): MaybePromise<StoredFile | undefined>;
+  readonly writes: port.BackendCapabilities["writes"];
+  get(path: string, options?: port.CallOptions): port.MaybePromise<StoredFile | undefined>;
   /** Stores a file. Stores nothing and returns false if `expected` does not hold. */
-  put(path: string, data: FileData, expected: Expected, options?: CallOptions): MaybePromise<boolean>;
+  put(
+    path: string,
+    data: port.FileData,
+    expected: Expected,
+    options?: port.CallOptions,
+  ): port.MaybePromise<boolean>;
   /** Removes one file. Succeeds if the file is missing. */
-  remove(path: string, options?: CallOptions): MaybePromise<void>;
+  remove(path: string, options?: port.CallOptions): port.MaybePromise<void>;
   /** Lists the file at a path and all files below the path, in any order. */
   list(under: string, options?: ListOptions): AsyncIterable<ListedFile> | Iterable<ListedFile>;
   /**
    * Reports if there is any file below a path. Without this method paths are plain keys: a path may be a file and a
    * folder.
    */
-  hasBelow?(path: string, options?: CallOptions): MaybePromise<boolean>;
+  hasBelow?(path: string, options?: port.CallOptions): port.MaybePromise<boolean>;
   /** Explains a failure to a person and the model, without secrets and paths of the host. */
   explain?(thrown: unknown): string | undefined;
 }
@@ -179,11 +177,11 @@ const STORE_OPERATIONS: Operations<StorePath> = {
 /** Stores the result of `plan` for the current file. Plans again if the file was replaced in between. */
 const change = (
   { path, store, clock = systemClock, fileFormat }: StorePath,
-  options: CallOptions,
-  plan: (old: FileData | undefined) => { bytes: Uint8Array } | BackendFailure,
+  options: port.CallOptions,
+  plan: (old: port.FileData | undefined) => { bytes: Uint8Array } | BackendFailure,
   whatever?: "any",
-): Promise<WriteResult> =>
-  lockedFile(store, path, async (): Promise<WriteResult> => {
+): Promise<port.WriteResult> =>
+  lockedFile(store, path, async (): Promise<port.WriteResult> => {
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const found = await store.get(path, options);
       const obstacle = found === undefined ? await findObstacle(path, store, options) : undefined;
@@ -206,7 +204,7 @@ const change = (
  * `put`. Searches read the files below their path whose names the filter accepts, and no others.
  */
 export class FileStoreBackend extends CheckedBackend {
-  readonly capabilities: Partial<BackendCapabilities>;
+  readonly capabilities: Partial<port.BackendCapabilities>;
 
   /** `store` may be a function, which is called for each operation and returns the store or a failure. */
   constructor(store: FileStore | (() => FileStore | BackendFailure), options: FileStoreBackendOptions = {}) {
@@ -225,7 +223,7 @@ const lockedFile = <Result>(store: FileStore, path: string, run: () => Promise<R
   fileLocks.run(JSON.stringify([store.id, path]), run);
 
 /** Why no new file can be made: the path is a folder, or one of its parents is a file. */
-async function findObstacle(path: string, store: FileStore, options: CallOptions) {
+async function findObstacle(path: string, store: FileStore, options: port.CallOptions) {
   if (path === "/") return errors.isDirectory(path);
   if (store.hasBelow === undefined) return undefined;
   const [isFolder, parents] = await Promise.all([

@@ -131,12 +131,8 @@ function shownOutputs(output: Record<string, unknown>): { kind: string; text: st
     return [{ kind: output["name"] === "stderr" ? "stderr" : "stdout", text: plainOutput(output["text"]) }];
   if (output["output_type"] === "error") {
     const trace = z.array(z.string()).catch([]).parse(output["traceback"]).join("\n");
-    return [
-      {
-        kind: "error",
-        text: plainOutput(trace) || `${plainOutput(output["ename"])}: ${plainOutput(output["evalue"])}`,
-      },
-    ];
+    const [name, value] = [output["ename"], output["evalue"]].map(plainOutput);
+    return [{ kind: "error", text: plainOutput(trace) || `${name}: ${value}` }];
   }
   const data = Object.entries(z.record(z.string(), z.unknown()).catch({}).parse(output["data"]));
   const texts = data.filter(([type]) => type === "text/plain" || type === "text/markdown");

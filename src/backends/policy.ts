@@ -2,18 +2,9 @@
 import { defined } from "../core/unknown.ts";
 import { readOptions } from "../core/options.ts";
 import tables from "./options.json" with { type: "json" };
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendRuntime,
-  BackendSource,
-  CallOptions,
-  FileInfo,
-  FileRoot,
-  ResolveOptions,
-} from "./backend.ts";
+import type * as port from "./backend.ts";
 import type { Located, Method, Operations } from "./checked-backend.ts";
-import { CheckedBackend, PARALLEL_TRANSFERS, uploadTo } from "./checked-backend.ts";
+import { CheckedBackend, PARALLEL_TRANSFERS, missingEntry, uploadTo } from "./checked-backend.ts";
 import type { SandboxBackend } from "./executor.ts";
 import { type FailureAt, errors } from "./errors.ts";
 import {
@@ -28,6 +19,7 @@ import {
 import { type LeavingOut, NamedPlaces, type PolicyOptions, PolicyRules } from "./policy-rules.ts";
 import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, listRoots } from "./runtime.ts";
 import { grepShown } from "./search.ts";
+import texts from "./texts.json" with { type: "json" };
 
 interface PolicyPath extends Located {
   /** The path as it was checked; undefined for an invalid one, which the inner backend refuses. */
@@ -39,7 +31,7 @@ interface PolicyPath extends Located {
   rules: PolicyRules;
   /** Paths that the rules name and that are links now. */
   named: NamedPlaces;
-  inner: () => Promise<Backend>;
+  inner: () => Promise<port.Backend>;
 }
 
 type Judge = Pick<PolicyPath, "rules" | "named">;
@@ -57,15 +49,6 @@ const REFUSALS: Partial<Record<Method, FailureAt>> = {
   upload: errors.writesNotAllowed,
   edit: errors.editsNotAllowed,
   delete: errors.deletesNotAllowed,
-};
-
-/** The failures for a link whose target is hidden. A missing file has the same, but a file can be made there. */
-const HIDDEN_TARGETS: Partial<Record<Method, FailureAt>> = {
-  ls: errors.directoryNotFound,
-  glob: errors.directoryNotFound,
-  grep: errors.pathNotFound,
-  write: errors.permissionDenied,
-  upload: errors.permissionDenied,
 };
 
 const POLICY_OPERATIONS: Operations<PolicyPath> = {
@@ -89,7 +72,9 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
     const real = options.realPath ?? (isOfEntry ? itself : (target ?? at));
     const judge = { rules, named: await NamedPlaces.in(inner, rules.named) };
     const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, judge, place));
-    if (isHidden) return (HIDDEN_TARGETS[method] ?? errors.fileNotFound)(at);
+    // A missing file fails alike, but a file can be made there.
+    const hidden = method === "write" || method === "upload" ? errors.permissionDenied : missingEntry(method);
+    if (isHidden) return hidden(at);
     const isReadOnly = [at, itself, real].some((place) => isRuled("isReadOnly", judge, place));
     if (refusal !== undefined && isReadOnly) return refusal(at);
     const there = { ...located, ...judge, real, isLink: itself !== target };
@@ -136,9 +121,7 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
     );
     if (result.matches === undefined) return result;
     const truncated = result.truncated === true || result.matches.length > maxCount;
-    const unasked =
-      "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
-    const notes = leftOut ? { notes: [...(result.notes ?? []), unasked] } : {};
+    const notes = leftOut ? { notes: [...(result.notes ?? []), texts.notAsked] } : {};
     return { ...result, ...notes, matches: result.matches.slice(0, maxCount), truncated };
   },
   write: async (at, content, options) => (await at.inner()).write(at.path, content, options),
@@ -160,7 +143,7 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
 };
 
 /** The failure of deleting a directory with hidden or read-only entries. A link in it to such a path is only a link. */
-async function treeRefusal(inner: Backend, top: PolicyPath, { signal }: CallOptions) {
+async function treeRefusal(inner: port.Backend, top: PolicyPath, { signal }: port.CallOptions) {
   const { at, real = at, isLink, rules, named } = top;
   if (at === undefined || real === undefined || at === "/" || isLink === true) return undefined;
   const refused = errors.deletesNotAllowed(at);
@@ -187,7 +170,7 @@ const isHiddenFrom = (method: Method, judge: Judge, place: string): boolean =>
     : isRuled("isHidden", judge, place);
 
 /** The path of a result below `top`, its own place, and that which it leads to. */
-function resultPlaces({ path, real_path: target }: FileInfo, { at, real = at }: PolicyPath): string[] {
+function resultPlaces({ path, real_path: target }: port.FileInfo, { at, real = at }: PolicyPath): string[] {
   const places = [withoutSlash(path)];
   const isLinked = at !== undefined && real !== undefined && at !== real && isAtOrBelow(path, at);
   if (isLinked) places.push(addPrefix(real, stripPrefix(at, withoutSlash(path))));
@@ -195,11 +178,11 @@ function resultPlaces({ path, real_path: target }: FileInfo, { at, real = at }: 
   return places;
 }
 
-const isVisible = (file: FileInfo, top: PolicyPath): boolean =>
+const isVisible = (file: port.FileInfo, top: PolicyPath): boolean =>
   !resultPlaces(file, top).some((place) => isRuled("isHidden", top, place));
 
 /** True for a result that is left out, unless the search began in such a place. */
-function isLeftOut(file: FileInfo, top: PolicyPath, from: LeavingOut): boolean {
+function isLeftOut(file: port.FileInfo, top: PolicyPath, from: LeavingOut): boolean {
   const { rules, at = "/" } = top;
   if (!resultPlaces(file, top).some((place) => rules.isLeftOut(place, from))) return false;
   return rules.isAsked(at) || !rules.isLeftOut(at, from);
@@ -217,18 +200,22 @@ export class PolicyBackend extends CheckedBackend {
   declare readonly execute?: SandboxBackend["execute"];
   declare readonly jobs?: SandboxBackend["jobs"];
   declare readonly commands?: SandboxBackend["commands"];
-  readonly #source: BackendSource;
+  readonly #source: port.BackendSource;
   readonly #rules: PolicyRules;
-  readonly #inner: () => Promise<Backend>;
+  readonly #inner: () => Promise<port.Backend>;
 
-  constructor(inner: BackendSource, options: PolicyOptions | PolicyRules, runtime?: BackendRuntime) {
+  constructor(
+    inner: port.BackendSource,
+    options: PolicyOptions | PolicyRules,
+    runtime?: port.BackendRuntime,
+  ) {
     checkBackend("The first argument of PolicyBackend", inner);
     const rules =
       options instanceof PolicyRules
         ? options
         : new PolicyRules(readOptions("PolicyBackend", options, tables.PolicyBackend));
-    let bound: Promise<Backend> | undefined;
-    const open = (): Promise<Backend> => (bound ??= obtainBackend(inner, runtime));
+    let bound: Promise<port.Backend> | undefined;
+    const open = (): Promise<port.Backend> => (bound ??= obtainBackend(inner, runtime));
     const named = new NamedPlaces([]);
     super(POLICY_OPERATIONS, (path) => {
       const valid = validatePath(path);
@@ -244,19 +231,19 @@ export class PolicyBackend extends CheckedBackend {
     Object.assign(this, { ...defined({ id, jobs, commands }), execute });
   }
 
-  get capabilities(): Partial<BackendCapabilities> | undefined {
+  get capabilities(): Partial<port.BackendCapabilities> | undefined {
     return typeof this.#source === "function" ? undefined : this.#source.capabilities;
   }
 
-  [bindRuntime](runtime: BackendRuntime): Backend {
+  [bindRuntime](runtime: port.BackendRuntime): port.Backend {
     return new PolicyBackend(this.#source, this.#rules, runtime);
   }
 
-  async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
+  async lifetimeOf(path: string): Promise<port.BackendCapabilities["lifetime"]> {
     return lifetimeAt(await this.#inner(), path);
   }
 
-  async roots(): Promise<FileRoot[]> {
+  async roots(): Promise<port.FileRoot[]> {
     const roots = await listRoots(await this.#inner());
     return roots
       .filter(({ path }) => !this.#rules.isHidden(path))
@@ -265,7 +252,7 @@ export class PolicyBackend extends CheckedBackend {
       );
   }
 
-  async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
+  async followLinks(path: string, options?: port.ResolveOptions): Promise<string | undefined> {
     const inner = await this.#inner();
     return inner.followLinks === undefined ? path : inner.followLinks(path, options);
   }

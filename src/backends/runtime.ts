@@ -3,17 +3,7 @@ import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import { ConfigurationError } from "../core/errors.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
 import { memberOf } from "../core/unknown.ts";
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendClass,
-  BackendRuntime,
-  BackendSource,
-  FileData,
-  FileRoot,
-  FilesUpdate,
-  ThreadFiles,
-} from "./backend.ts";
+import type * as port from "./backend.ts";
 import { type BackendV1, adaptBackend } from "./foreign/adapt.ts";
 import { addPrefix, isAtOrBelow, stripPrefix } from "./paths.ts";
 import texts from "./texts.json" with { type: "json" };
@@ -23,9 +13,9 @@ import { fill } from "../core/text.ts";
  * The files of a checkpointed state as one step sees them. `record` is not changed; all calls of the step share
  * the changes.
  */
-export function snapshotFiles(record: Readonly<Record<string, FileData>> = {}): ThreadFiles {
-  const overlay = new Map<string, FileData | null>();
-  const stored = (path: string): FileData | undefined =>
+export function snapshotFiles(record: Readonly<Record<string, port.FileData>> = {}): port.ThreadFiles {
+  const overlay = new Map<string, port.FileData | null>();
+  const stored = (path: string): port.FileData | undefined =>
     Object.hasOwn(record, path) ? record[path] : undefined;
   return {
     get: (path) => {
@@ -40,7 +30,7 @@ export function snapshotFiles(record: Readonly<Record<string, FileData>> = {}): 
         if (data !== null) yield [path, data];
       }
     },
-    apply: (update: FilesUpdate) => {
+    apply: (update: port.FilesUpdate) => {
       for (const [path, data] of Object.entries(update)) overlay.set(path, data);
     },
   };
@@ -54,11 +44,12 @@ export const bindRuntime: unique symbol = Symbol("bindRuntime");
  * works on this call's runtime. Cheap: nothing is opened or read.
  */
 const isBindable = (
-  backend: Backend,
-): backend is Backend & { [bindRuntime](runtime: BackendRuntime): Backend } => bindRuntime in backend;
+  backend: port.Backend,
+): backend is port.Backend & { [bindRuntime](runtime: port.BackendRuntime): port.Backend } =>
+  bindRuntime in backend;
 
 /** The argument of factories in deepagents: it has the state of the thread in place of its files. */
-export interface StateAndStore extends Omit<BackendRuntime, "files"> {
+export interface StateAndStore extends Omit<port.BackendRuntime, "files"> {
   state: unknown;
 }
 
@@ -66,15 +57,15 @@ export interface StateAndStore extends Omit<BackendRuntime, "files"> {
 export function splitArguments<Options extends object>(
   owner: string,
   table: OptionTable<Options>,
-  first: BackendRuntime | StateAndStore | Options | undefined,
+  first: port.BackendRuntime | StateAndStore | Options | undefined,
   second: Options | undefined,
-): { runtime: BackendRuntime | undefined; options: Options } {
+): { runtime: port.BackendRuntime | undefined; options: Options } {
   const options = (given: Options | undefined): Options => readOptions(owner, given, table);
   if (first && "files" in first) return { runtime: first, options: options(second) };
   if (first && "state" in first) {
     const { state, config, context, store } = first;
     // The channel in which deepagents keeps files.
-    const files = snapshotFiles((memberOf(state, "files") ?? {}) as Record<string, FileData>);
+    const files = snapshotFiles((memberOf(state, "files") ?? {}) as Record<string, port.FileData>);
     const runtime = taskRuntime({ ...config, context, ...(store ? { store } : {}) }, files, state);
     return { runtime: { ...first, ...runtime }, options: options(second) };
   }
@@ -83,10 +74,13 @@ export function splitArguments<Options extends object>(
 
 /** Makes the runtime of a call from the configuration of its task. */
 export function taskRuntime(
-  task: NonNullable<BackendRuntime["config"]> & { readonly context?: unknown; readonly store?: BaseStore },
-  files: ThreadFiles,
+  task: NonNullable<port.BackendRuntime["config"]> & {
+    readonly context?: unknown;
+    readonly store?: BaseStore;
+  },
+  files: port.ThreadFiles,
   state: unknown,
-): BackendRuntime {
+): port.BackendRuntime {
   const { configurable = {}, metadata = {}, context, store } = task;
   const { thread_id: threadId } = configurable;
   const assistantId = metadata["assistant_id"] ?? configurable["assistant_id"];
@@ -107,10 +101,10 @@ const READ_KEY = "__pregel_read";
 const RUNTIME_KEY = "__deepagent_backend_runtime";
 
 type Configurable = Readonly<Record<string, unknown>>;
-type WriteChannels = (writes: Array<[channel: string, value: FilesUpdate]>) => void;
+type WriteChannels = (writes: Array<[channel: string, value: port.FilesUpdate]>) => void;
 
 /** Adds the runtime of a call to `configurable`, so that backends inside a tool see the same files. */
-export const withRuntime = (runtime: BackendRuntime, configurable: Configurable = {}): Configurable => ({
+export const withRuntime = (runtime: port.BackendRuntime, configurable: Configurable = {}): Configurable => ({
   ...configurable,
   [RUNTIME_KEY]: { runtime, of: configurable[READ_KEY] },
 });
@@ -119,7 +113,7 @@ export const withRuntime = (runtime: BackendRuntime, configurable: Configurable 
  * The runtime of a backend that was made without one: the LangGraph task that calls it, in the graph of an agent or
  * any other graph with a channel `files`. Changes are written to that channel. Returns undefined outside of a task.
  */
-export function ambientRuntime(): BackendRuntime | undefined {
+export function ambientRuntime(): port.BackendRuntime | undefined {
   // The global in which all copies of LangChain keep the running configuration. Saves loading LangChain.
   const key = Symbol.for("ls:tracing_async_local_storage");
   const storage = Reflect.get(globalThis, key) as
@@ -129,17 +123,17 @@ export function ambientRuntime(): BackendRuntime | undefined {
   const configurable: Configurable = config?.configurable ?? {};
   // LangGraph's keys and shapes, here and below.
   const read = configurable[READ_KEY] as
-    | ((channel: string, fresh: boolean) => Record<string, FileData | null> | undefined)
+    | ((channel: string, fresh: boolean) => Record<string, port.FileData | null> | undefined)
     | undefined;
   const send = configurable["__pregel_send"] as WriteChannels | undefined;
   if (!config || !read || !send) return undefined;
-  const own = configurable[RUNTIME_KEY] as { runtime: BackendRuntime; of: unknown } | undefined; // set by `withRuntime`
+  const own = configurable[RUNTIME_KEY] as { runtime: port.BackendRuntime; of: unknown } | undefined; // set by `withRuntime`
   // A graph inside the call has its own channels, so the runtime of the call does not fit it.
   if (own?.of === read) return { ...own.runtime, files: storing(own.runtime.files, send) };
   const { currentTaskInput } = (configurable["__pregel_scratchpad"] ?? {}) as { currentTaskInput?: unknown };
   // The files of the state with the changes of the task.
-  const current = (): Record<string, FileData | null> => read("files", true) ?? {};
-  const files: ThreadFiles = {
+  const current = (): Record<string, port.FileData | null> => read("files", true) ?? {};
+  const files: port.ThreadFiles = {
     get: (path) => {
       const present = current();
       return Object.hasOwn(present, path) ? (present[path] ?? undefined) : undefined;
@@ -155,7 +149,7 @@ export function ambientRuntime(): BackendRuntime | undefined {
 const CONFIG_KEY = Symbol.for("lc:child_config");
 
 /** Wraps files so that changes also go to the state. */
-const storing = (files: ThreadFiles, send: WriteChannels): ThreadFiles => ({
+const storing = (files: port.ThreadFiles, send: WriteChannels): port.ThreadFiles => ({
   get: (path) => files.get(path),
   entries: () => files.entries(),
   apply: (update) => {
@@ -165,10 +159,10 @@ const storing = (files: ThreadFiles, send: WriteChannels): ThreadFiles => ({
 });
 
 /** The runtime of a backend that is mounted at `prefix`: the thread files below the prefix, without the prefix. */
-export function scopeRuntime(runtime: BackendRuntime, prefix: string): BackendRuntime {
+export function scopeRuntime(runtime: port.BackendRuntime, prefix: string): port.BackendRuntime {
   if (prefix === "/") return runtime;
   const { files } = runtime;
-  const scoped: ThreadFiles = {
+  const scoped: port.ThreadFiles = {
     get: (path) => files.get(addPrefix(prefix, path)),
     entries: function* () {
       for (const [path, data] of files.entries()) {
@@ -181,7 +175,7 @@ export function scopeRuntime(runtime: BackendRuntime, prefix: string): BackendRu
 }
 
 /** Puts `prefix` in front of all changed paths. */
-export const prefixKeys = <Value extends FilesUpdate[string]>(
+export const prefixKeys = <Value extends port.FilesUpdate[string]>(
   prefix: string,
   update: Record<string, Value>,
 ): Record<string, Value> =>
@@ -191,7 +185,10 @@ export const prefixKeys = <Value extends FilesUpdate[string]>(
  * Makes the backend of one call: calls a factory, makes an instance of a class, or ties a backend that depends on
  * the run (also inside a composite) to `runtime`. Adapts all others. Cheap; opens and reads nothing.
  */
-export async function resolveBackend(source: BackendSource, runtime: BackendRuntime): Promise<Backend> {
+export async function resolveBackend(
+  source: port.BackendSource,
+  runtime: port.BackendRuntime,
+): Promise<port.Backend> {
   const made =
     typeof source !== "function" ? source : isClass(source) ? new source(runtime) : await source(runtime);
   if (made !== source) checkBackend("The value that the function for a backend returned", made);
@@ -201,48 +198,51 @@ export async function resolveBackend(source: BackendSource, runtime: BackendRunt
 /** @throws ConfigurationError `INVALID_BACKEND` for a value that is not a backend and does not make one. */
 export function checkBackend(owner: string, source: unknown): void {
   if (typeof source === "function") return;
-  if (typeof source !== "object" || source === null || !("read" in source)) {
+  if (typeof source !== "object" || source === null || !("read" in source))
     throw new ConfigurationError("INVALID_BACKEND", fill(texts.notABackend, owner));
-  }
   // The methods that no backend may lack, and those of the first version of deepagents' protocol.
-  const present: readonly (keyof Backend)[] = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"];
+  const present: readonly (keyof port.Backend)[] = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"];
   const first: readonly (keyof BackendV1)[] = ["lsInfo", "read", "grepRaw", "globInfo", "write", "edit"];
   const methods: readonly string[] = "lsInfo" in source ? first : present;
   const missing = methods.filter((name) => typeof Reflect.get(source, name) !== "function");
   if (missing.length === 0) return;
+  const named = missing.map((name) => `\`${name}\``).join(", ");
   throw new ConfigurationError(
     "INVALID_BACKEND",
-    `${owner} has no method ${missing.map((name) => `\`${name}\``).join(", ")}; a backend needs ${methods.join(", ")}.`,
+    fill(texts.missingMethods, owner, named, methods.join(", ")),
   );
 }
 
 /** Like `resolveBackend`. Without a runtime, only a ready backend can be used. */
-export async function obtainBackend(source: BackendSource, runtime: BackendRuntime | undefined) {
+export async function obtainBackend(source: port.BackendSource, runtime: port.BackendRuntime | undefined) {
   if (runtime !== undefined) return resolveBackend(source, runtime);
   if (typeof source !== "function") return isBindable(source) ? source : adaptBackend(source);
   throw new ConfigurationError("BACKEND_RUNTIME", texts.needsRuntime);
 }
 
 /** A class has methods on its prototype; a factory function has none. */
-const isClass = (source: Exclude<BackendSource, Backend>): source is BackendClass =>
+const isClass = (source: Exclude<port.BackendSource, port.Backend>): source is port.BackendClass =>
   "prototype" in source && typeof source.prototype === "object" && "read" in (source.prototype ?? {});
 
 /**
  * Lifetime of files at `path` and below: with the state of the thread, which returns to its last checkpoint after a
  * crash, or outside of it. A backend that does not declare it counts as persistent.
  */
-export const lifetimeAt = async (backend: Backend, path: string): Promise<BackendCapabilities["lifetime"]> =>
+export const lifetimeAt = async (
+  backend: port.Backend,
+  path: string,
+): Promise<port.BackendCapabilities["lifetime"]> =>
   (await backend.lifetimeOf?.(path)) ?? backend.capabilities?.lifetime ?? "persistent";
 
 /** The roots of a backend, with a default for those that have no such method. */
-export async function listRoots(backend: Backend): Promise<readonly FileRoot[]> {
+export async function listRoots(backend: port.Backend): Promise<readonly port.FileRoot[]> {
   if (backend.roots !== undefined) return backend.roots();
   if ("execute" in backend) return [{ path: "/", holds: "sandbox" }];
   return [{ path: "/", holds: backend.capabilities?.lifetime === "thread" ? "thread" : "kept" }];
 }
 
 /** The innermost root that contains a path. */
-export const rootAt = (roots: readonly FileRoot[], path: string): FileRoot | undefined =>
+export const rootAt = (roots: readonly port.FileRoot[], path: string): port.FileRoot | undefined =>
   roots
     .filter((root) => isAtOrBelow(path, root.path))
     .sort((left, right) => right.path.length - left.path.length)[0];

@@ -1,17 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RE2JS, RE2JSException } from "re2js";
 import { headOf, tailOf } from "../core/text.ts";
-import type {
-  FileData,
-  FileInfo,
-  GlobResult,
-  GrepMatch,
-  GrepOptions,
-  GrepResult,
-  LsResult,
-  MaybePromise,
-  WriteOptions,
-} from "./backend.ts";
+import type * as port from "./backend.ts";
 import { BYTE_ORDER_MARK } from "./encoding.ts";
 import { type BackendFailure, errors } from "./errors.ts";
 import { parseContent, toFileInfo, contentVersion } from "./file-data.ts";
@@ -24,7 +14,6 @@ export const DEFAULT_MAX_COUNT = 1000;
 export const SEARCH_TIME_LIMIT_MS = 30_000;
 /** Longest line of a result; a longer one is shown around its match. */
 export const MAX_LINE_LENGTH = 1000;
-const MAX_PATTERN_LENGTH = 10_000;
 
 /** The UTF-16 offsets of a line's match. */
 export type LineMatcher = (line: string) => { start: number; end: number } | undefined;
@@ -34,16 +23,11 @@ export type SearchCompilation =
   | ({ ok: false } & BackendFailure);
 
 /** Compiles a pattern. `literal` is set if plain substring search suffices. Expressions are RE2, linear in the line. */
-export function compileSearch(pattern: string, options: GrepOptions = {}): SearchCompilation {
+export function compileSearch(pattern: string, options: port.GrepOptions = {}): SearchCompilation {
   if (pattern === "") return { ok: false, ...errors.emptySearch() };
   if (/[\r\n]/.test(pattern)) return { ok: false, ...errors.multilineSearch() };
   const isRegex = options.regex === true;
-  if (pattern.length > MAX_PATTERN_LENGTH) {
-    return {
-      ok: false,
-      ...errors.invalidRegex(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`),
-    };
-  }
+  if (pattern.length > 10_000) return { ok: false, ...errors.patternTooLong() };
   if (!isRegex && options.caseSensitive !== false)
     return {
       ok: true,
@@ -86,7 +70,7 @@ export interface Search {
   /** Chooses files by their names. Default: all. */
   glob: string | null | undefined;
   maxCount: number;
-  options: GrepOptions;
+  options: port.GrepOptions;
 }
 
 export function fileFilter({ path, glob }: Search): ((file: string) => boolean) | BackendFailure {
@@ -106,13 +90,13 @@ export async function searchFiles(
   files: Iterable<SearchFile> | AsyncIterable<SearchFile>,
   { pattern, path, maxCount, options }: Search,
   deadline: number = performance.now() + SEARCH_TIME_LIMIT_MS,
-): Promise<GrepResult> {
+): Promise<port.GrepResult> {
   const compiled = compileSearch(pattern, options);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-  const matches: GrepMatch[] = [];
+  const matches: port.GrepMatch[] = [];
   let skipped = 0;
   const slice = new Slice();
-  const result = (truncated: boolean): GrepResult => ({ matches, truncated, skipped });
+  const result = (truncated: boolean): port.GrepResult => ({ matches, truncated, skipped });
   for await (const file of files) {
     if (options.signal?.aborted === true) return errors.operationAborted(path);
     const content = await file.load();
@@ -158,9 +142,9 @@ async function searchText(
   text: string,
   search: SearchCompilation & { ok: true },
   bounds: { slice: Slice; limit: number; contextLines: number; deadline: number },
-): Promise<{ matches: GrepMatch[]; timedOut: boolean }> {
+): Promise<{ matches: port.GrepMatch[]; timedOut: boolean }> {
   const { slice, limit, contextLines, deadline } = bounds;
-  const matches: GrepMatch[] = [];
+  const matches: port.GrepMatch[] = [];
   // `indexOf` skips a text without the literal, and the lines before the first match, at native speed.
   const first = search.literal === undefined ? 0 : text.indexOf(search.literal);
   if (first === -1 || limit <= 0) return { matches, timedOut: false };
@@ -174,7 +158,7 @@ async function searchText(
     const range = search.matcher(line);
     if (range === undefined) continue;
     const shown = detach(excerpt(line, range.start, range.end));
-    const match: GrepMatch = { path: "", line: lines.number, text: shown };
+    const match: port.GrepMatch = { path: "", line: lines.number, text: shown };
     matches.push(contextLines > 0 ? Object.assign(match, lines.around(contextLines)) : match);
     if (matches.length >= limit) break;
     if (search.literal !== undefined) {
@@ -263,23 +247,23 @@ export const sortByPath = <Entry extends { path: string; ignored?: boolean }>(en
   );
 
 /** The paths at `path` and below among those of files. */
-export const pathsAtOrBelow = (path: string, files: Iterable<[string, FileData]>): string[] =>
+export const pathsAtOrBelow = (path: string, files: Iterable<[string, port.FileData]>): string[] =>
   Array.from(files, ([known]) => known).filter((known) => isAtOrBelow(known, path));
 
 /** True if a path is a folder: the root, or one with a file below. */
-export function hasBelow(path: string, files: Iterable<[string, FileData]>): boolean {
+export function hasBelow(path: string, files: Iterable<[string, port.FileData]>): boolean {
   if (path === "/") return true;
   for (const [known] of files) if (known !== path && isAtOrBelow(known, path)) return true;
   return false;
 }
 
-export function* toFileInfos(files: Iterable<[string, FileData]>): Generator<FileInfo> {
+export function* toFileInfos(files: Iterable<[string, port.FileData]>): Generator<port.FileInfo> {
   for (const [path, data] of files) yield toFileInfo(path, data);
 }
 
 /** Lists the entries directly in `directory`, for a backend with a flat set of paths, which imply the directories. */
-export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult {
-  const found = new Map<string, FileInfo>();
+export function listFlat(directory: string, files: Iterable<port.FileInfo>): port.LsResult {
+  const found = new Map<string, port.FileInfo>();
   for (const file of files) {
     if (file.path === directory) return { files: [file] };
     if (!isAtOrBelow(file.path, directory)) continue;
@@ -292,10 +276,14 @@ export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult
 }
 
 /** Finds the files below `directory` that match, for a backend with a flat set of paths. */
-export function globFlat(pattern: string, directory: string, files: Iterable<FileInfo>): GlobResult {
+export function globFlat(
+  pattern: string,
+  directory: string,
+  files: Iterable<port.FileInfo>,
+): port.GlobResult {
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-  const found: FileInfo[] = [];
+  const found: port.FileInfo[] = [];
   let exists = directory === "/";
   for (const file of files) {
     if (file.path === directory) return errors.notDirectory(directory);
@@ -307,7 +295,7 @@ export function globFlat(pattern: string, directory: string, files: Iterable<Fil
 }
 
 /** Searches the files at or below a path, in the order of their paths. */
-export function grepFlat(files: Iterable<[string, FileData]>, search: Search): Promise<GrepResult> {
+export function grepFlat(files: Iterable<[string, port.FileData]>, search: Search): Promise<port.GrepResult> {
   const listed = Array.from(files, ([path, data]) => ({ path, data }));
   return grepListed(listed, search, (chosen) =>
     chosen.map(({ path, data }) => ({ path, load: () => searchable(path, data) })),
@@ -319,7 +307,7 @@ export async function grepListed<File extends { path: string }>(
   files: Iterable<File>,
   search: Search,
   open: (chosen: readonly File[]) => Iterable<SearchFile> | AsyncIterable<SearchFile>,
-): Promise<GrepResult> {
+): Promise<port.GrepResult> {
   const { path } = search;
   const accepts = fileFilter(search);
   if (typeof accepts !== "function") return accepts;
@@ -335,10 +323,10 @@ export async function grepListed<File extends { path: string }>(
 
 /** Asks a search for at least `wanted` matches in files that `isShown`, or for all of them if there are fewer. */
 export async function grepShown(
-  ask: (cap: number) => MaybePromise<GrepResult>,
+  ask: (cap: number) => port.MaybePromise<port.GrepResult>,
   wanted: number,
   isShown: (path: string) => boolean,
-): Promise<GrepResult> {
+): Promise<port.GrepResult> {
   for (let cap = wanted; ; cap *= 4) {
     const result = await ask(cap);
     const matches = result.matches?.filter(({ path }) => isShown(path));
@@ -353,8 +341,8 @@ export async function grepShown(
 /** Refuses a write over the file `old` if its options do not allow it. */
 export function refusedWrite(
   path: string,
-  old: FileData | undefined,
-  { mode, expectedVersion }: WriteOptions,
+  old: port.FileData | undefined,
+  { mode, expectedVersion }: port.WriteOptions,
 ): BackendFailure | undefined {
   if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
   const isChanged = expectedVersion !== undefined && expectedVersion !== (old && contentVersion(old));
@@ -362,7 +350,7 @@ export function refusedWrite(
 }
 
 /** The text of stored file data for a search. */
-export function searchable(path: string, data: FileData): SearchableContent {
+export function searchable(path: string, data: port.FileData): SearchableContent {
   const known = parseContent(path, data);
   return known.ok && known.content.kind === "text"
     ? { kind: "text", text: known.content.text }

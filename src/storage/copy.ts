@@ -62,16 +62,8 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
       throw new StorageError("storage_busy", message);
     }
     // In the order in which they refer to each other.
-    for (const table of [
-      "threads",
-      "runs",
-      ...TABLES_OF_RUN,
-      "schedules",
-      "schedule_skips",
-      "news_subscriptions",
-      "approval_rules",
-      "thread_sources",
-    ]) {
+    const others = ["schedules", "schedule_skips", "news_subscriptions", "approval_rules", "thread_sources"];
+    for (const table of ["threads", "runs", ...TABLES_OF_RUN, ...others]) {
       signal.throwIfAborted();
       yield await copyTable(table, runs, options);
     }

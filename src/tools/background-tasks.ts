@@ -4,9 +4,9 @@ import { displayName, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { failing } from "./call-preview.ts";
 import { taskPreview } from "./task.ts";
-import texts from "./texts.json" with { type: "json" };
 import type { BackgroundTask, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import { defineTool, isOpenTask, toolError } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 const ofTask = z.strictObject({ task_id: z.string().min(1).max(200) });
 
@@ -18,8 +18,7 @@ export const backgroundTaskTools: readonly ToolSpec[] = [
   defineTool({
     name: "start_async_task",
     kind: "plan",
-    description:
-      "Start a subagent in the background. Its report comes as a message when it ends, also after your answer.",
+    description: texts.startTask,
     schema: z.strictObject({
       description: z.string().min(1).describe("As for `task`."),
       subagent_type: z.string().describe("A type of `task`."),
@@ -106,12 +105,10 @@ const withTasks = (
       : work(background),
   );
 
-const WORDS: Readonly<Record<BackgroundTask["status"], string>> = texts.taskStates;
-
 /** `Background task run_x (researcher) is at work: reads notes.md.` */
 function describeTask(task: BackgroundTask): string {
   const step = isOpenTask(task) && task.step !== "" ? `: ${oneLine(task.step, MAX_LINE)}` : ".";
-  return `Background task ${task.id} (${displayName(task.name)}) ${WORDS[task.status]}${step}`;
+  return `Background task ${task.id} (${displayName(task.name)}) ${texts.taskStates[task.status]}${step}`;
 }
 
 function report(id: string, task: BackgroundTask | undefined, more?: string): ToolResult {

@@ -8,6 +8,7 @@ import { resolveDestination, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 const deleteSchema = z.strictObject({ file_path: pathText() });
 
@@ -16,8 +17,7 @@ export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof deleteSc
     {
       name: "delete",
       kind: "write",
-      description:
-        "Delete a file, or a directory with everything in it. There is no undo. Links are removed, not followed.",
+      description: texts.delete,
       schema: deleteSchema,
       work: (_args, { path }, context) => deletePath(path, context),
       shown: {

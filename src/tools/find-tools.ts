@@ -3,6 +3,7 @@ import { z } from "zod";
 import { byIdentity } from "../core/by-identity.ts";
 import { firstSentence } from "../core/text.ts";
 import { type ToolSpec, defineTool } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** A tool that is not in the list of the model from the beginning. */
 export interface HiddenTool {
@@ -23,8 +24,7 @@ export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
   defineTool({
     name: "find_tools",
     kind: "read",
-    description:
-      "Get tools that are not in your list, by name or by words about their purpose. You can use those that are found from your next reply on.",
+    description: texts.findTools,
     schema: z.strictObject({
       query: z.string().min(1).max(500).describe("An exact name, several, or words such as `create issue`."),
       limit: z.int().min(1).max(20).default(5).describe("Number of tools to get at most."),

@@ -9,8 +9,7 @@ import { readFileTool } from "./read-file.ts";
 import type { ToolSpec } from "./tool.ts";
 import { writeFileTool } from "./write-file.ts";
 
-/** In the order in which they are listed. */
-const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => ToolSpec>> = {
+const MADE: Readonly<Record<FileToolName, (settings: FileToolSettings) => ToolSpec>> = {
   ls: lsTool,
   read_file: readFileTool,
   write_file: writeFileTool,
@@ -22,15 +21,13 @@ const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => 
   job: jobTool,
 };
 
-export const FILE_TOOL_NAMES: readonly string[] = Object.keys(FILE_TOOLS);
-
 /**
  * The tools that work on the backend of their call. `execute` is among them; it is to be offered where
  * `canExecute` holds for the backend, and `job` where that has jobs.
  */
 export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
   const settings = resolveOptions(options);
-  return Object.entries(FILE_TOOLS)
+  return Object.entries(MADE)
     .filter(([name]) => name !== "delete" || options.delete !== false)
     .filter(([name]) => name !== "job" || options.jobs === true)
     .filter(([name]) => options.tools?.includes(name as FileToolName) ?? true) // the keys of the record above

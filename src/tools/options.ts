@@ -1,13 +1,17 @@
-export type FileToolName =
-  | "ls"
-  | "read_file"
-  | "write_file"
-  | "edit_file"
-  | "glob"
-  | "grep"
-  | "delete"
-  | "execute"
-  | "job";
+const FILE_TOOLS = [
+  "ls",
+  "read_file",
+  "write_file",
+  "edit_file",
+  "glob",
+  "grep",
+  "delete",
+  "execute",
+  "job",
+] as const;
+export type FileToolName = (typeof FILE_TOOLS)[number];
+/** In the order in which they are listed. */
+export const FILE_TOOL_NAMES: readonly string[] = FILE_TOOLS;
 
 export const WEB_TOOL_NAMES = ["web_fetch", "web_search"] as const;
 export type WebToolName = (typeof WEB_TOOL_NAMES)[number];
@@ -40,28 +44,19 @@ export interface FileToolOptions {
 }
 
 /** The options with their defaults, in the units the tools work with. */
-export interface FileToolSettings {
+export type FileToolSettings = Readonly<
+  Required<Pick<FileToolOptions, "grepMaxCount" | "readLimit" | "maxLineChars" | "jobs" | "acceptsMedia">>
+> & {
   /** Characters of a `read_file` page; `undefined`: no limit. */
   readonly maxChars: number | undefined;
-  readonly grepMaxCount: number;
-  readonly readLimit: number;
-  readonly maxLineChars: number;
   readonly allowedPrefixes: readonly string[] | undefined;
-  readonly jobs: boolean;
-  readonly acceptsMedia: (mimeType: string) => boolean;
-}
+};
 
-export function resolveOptions(options: FileToolOptions): FileToolSettings {
-  const evictTokens = options.evictTokens === undefined ? 20_000 : options.evictTokens;
-  return {
-    maxChars: evictTokens === null ? undefined : evictTokens * 4,
-    grepMaxCount: options.grepMaxCount ?? 1000,
-    readLimit: options.readLimit ?? 2000,
-    maxLineChars: options.maxLineChars ?? 10_000,
-    allowedPrefixes: options.allowedPrefixes,
-    jobs: options.jobs ?? false,
-    acceptsMedia:
-      options.acceptsMedia ??
-      ((type) => /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/.test(type)),
-  };
+const USUAL_MEDIA = /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/;
+
+export function resolveOptions({ evictTokens = 20_000, ...options }: FileToolOptions): FileToolSettings {
+  const { grepMaxCount = 1000, readLimit = 2000, maxLineChars = 10_000, jobs = false } = options;
+  const { allowedPrefixes, acceptsMedia = (type: string) => USUAL_MEDIA.test(type) } = options;
+  const maxChars = evictTokens === null ? undefined : evictTokens * 4;
+  return { maxChars, grepMaxCount, readLimit, maxLineChars, allowedPrefixes, jobs, acceptsMedia };
 }

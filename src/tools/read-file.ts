@@ -17,6 +17,7 @@ import { currentText } from "./call-preview.ts";
 import { numberLine, splitLines, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /** Returns the bytes of a binary file as one content block, or an error with the reason. */
 function mediaResult(
@@ -137,11 +138,7 @@ export const readFileTool = (settings: FileToolSettings): ToolSpec<ReadSchema> =
     {
       name: "read_file",
       kind: "read",
-      description: [
-        "Read a text file.",
-        "Lines begin with a tab, the first and every fifth with its number before it; neither is part of the file. A very long line continues on lines 12.1, 12.2.",
-        "The last line says where to continue. Images, audio, video and PDF are returned as such.",
-      ].join(" "),
+      description: texts.readFile,
       schema: schemaFor(settings.readLimit),
       work: (args, place, context) => readPath(args, place, context, settings),
       isTried: () => true,
@@ -182,7 +179,7 @@ async function readPath(
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
   const notices = [
     ...(path === asked ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
-    ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
+    ...(notebook === undefined ? [] : [texts.notebook]),
     ...(refusal === undefined ? [] : [`[${displayName(refusal.error)}]`]),
     ...(encoding === "utf-8" || doubt !== undefined
       ? []
@@ -206,9 +203,6 @@ async function readPath(
     artifact: { path, version, startLine: page.start, endLine, totalLines, nextOffset, nextPiece },
   };
 }
-
-const NOTEBOOK_HINT =
-  "[A notebook, shown as cells. edit_file changes them in this form; a line <cell: code> or <cell: markdown> begins a new one.]";
 
 function toTextPage(result: ReadResult, content: string, offset: number, limit: number): TextPage {
   const { startLine: start = offset, endLine, totalLines: total, nextOffset } = result;

@@ -40,7 +40,7 @@ type TaskSchema = ReturnType<typeof schemaFor>;
 
 /** Delegates to a subagent through the context's `spawn`. */
 export function taskTool(options: TaskToolOptions): ToolSpec<TaskSchema> {
-  const { subagents, description = DESCRIPTION, folders = [] } = options;
+  const { subagents, description = texts.task, folders = [] } = options;
   const names = subagents.map(({ name }) => name);
   const { shown } = listedTypes(options);
   const named = folders.map((folder) => `\`${folder}\``).join(" and ");
@@ -87,8 +87,3 @@ export const listedTypes = ({ subagents, room }: Pick<TaskToolOptions, "subagent
 
 const typeLine = ({ name, description }: SubagentSummary): string =>
   `- ${name}: ${oneLine(description, 2000)}`;
-
-const DESCRIPTION = `Hand a task to a subagent, which works in a context of its own and answers once with a report. It shares your files and sees nothing of this conversation but your description.
-
-Types:
-{available_agents}`;

@@ -19,7 +19,8 @@ import {
 import { type TextChange, changeArtifact, readChange, fileDiff, lineCount } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type BoundPreview, type ToolContext, type ToolSpec } from "./tool.ts";
+import type { BoundPreview, ToolContext, ToolSpec } from "./tool.ts";
+import texts from "./texts.json" with { type: "json" };
 
 const writeSchema = z.strictObject({
   file_path: pathText(),
@@ -32,8 +33,7 @@ export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof write
     {
       name: "write_file",
       kind: "write",
-      description:
-        "Write a whole file, and missing parent directories. An existing one is overwritten only if you have read it and it has not changed since; to change a part, use edit_file.",
+      description: texts.writeFile,
       schema: writeSchema,
       async work({ content }, { path, directory }, context) {
         const { backend, signal, evenReadOnly } = context;

@@ -1,8 +1,7 @@
 /** Finds the tools that a description of a subagent names, by the names of other programs too. */
 import { defined } from "../../core/unknown.ts";
 import { closestNames } from "../../core/options.ts";
-import { FILE_TOOL_NAMES } from "../../tools/index.ts";
-import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
+import { FILE_TOOL_NAMES, type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
 import table from "./tool-names.json" with { type: "json" };

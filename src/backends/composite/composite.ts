@@ -1,19 +1,7 @@
 import { defined } from "../../core/unknown.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendRuntime,
-  BackendSource,
-  CallOptions,
-  DeleteResult,
-  Failure,
-  FileData,
-  FileRoot,
-  MaybePromise,
-  ResolveOptions,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import { COMPLETE, CheckedBackend, PARALLEL_TRANSFERS, toDownload, uploadTo } from "../checked-backend.ts";
 import { type BackendFailure, errors } from "../errors.ts";
@@ -35,7 +23,11 @@ async function treeRefusal(tree: MountTree, path: string): Promise<BackendFailur
   return undefined;
 }
 
-async function deleteAt(tree: MountTree, target: Target, options: CallOptions): Promise<DeleteResult> {
+async function deleteAt(
+  tree: MountTree,
+  target: Target,
+  options: port.CallOptions,
+): Promise<port.DeleteResult> {
   const backend = await tree.backend(target.mount);
   const result = await backend.delete?.(target.inner, options);
   return restore(target, result ?? errors.deletionUnavailable(target.inner));
@@ -55,12 +47,12 @@ interface Executor {
   backend: SandboxBackend;
 }
 
-const runsCommands = (source: BackendSource | undefined): source is SandboxBackend =>
+const runsCommands = (source: port.BackendSource | undefined): source is SandboxBackend =>
   typeof source === "object" && "execute" in source && typeof source.execute === "function";
 
 /** Translates the working directory into a path of the executor. Fails for a path outside the executor's mount. */
 async function innerOptions(
-  tree: Pick<Backend, "ls">,
+  tree: Pick<port.Backend, "ls">,
   { prefix }: Executor,
   { cwd, ...rest }: ExecuteOptions,
 ): Promise<ExecuteOptions | BackendFailure> {
@@ -84,10 +76,10 @@ function locate(tree: MountTree, given: string): TreePath | BackendFailure {
 }
 
 /** Asks the owner of a path, and puts the prefix of its mount back into the result. */
-const askOwner = async <Options extends CallOptions, Result extends WithPaths>(
+const askOwner = async <Options extends port.CallOptions, Result extends WithPaths>(
   at: TreePath,
   options: Options,
-  ask: (owner: Backend, path: string, options: Options) => MaybePromise<Result>,
+  ask: (owner: port.Backend, path: string, options: Options) => port.MaybePromise<Result>,
 ): Promise<Result> =>
   restore(at, await ask(await at.tree.backend(at.mount), at.inner, ownerOptions(at, options)));
 
@@ -129,7 +121,10 @@ const COMPOSITE_OPERATIONS: Operations<TreePath> = {
     if (removed.length === 0) return own;
     // The merged parts are records of these types.
     const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate)) as Record<string, null>;
-    const recorded = Object.assign({}, ...parts.map((part) => part.recorded)) as Record<string, FileData>;
+    const recorded = Object.assign({}, ...parts.map((part) => part.recorded)) as Record<
+      string,
+      port.FileData
+    >;
     return {
       path,
       filesUpdate: parts.some((part) => part.filesUpdate) ? filesUpdate : null,
@@ -138,7 +133,7 @@ const COMPOSITE_OPERATIONS: Operations<TreePath> = {
   },
   refusal: async (at, change, options) => {
     const own = change === "delete" ? await treeRefusal(at.tree, at.path) : undefined;
-    const failure = await askOwner<CallOptions, Failure>(
+    const failure = await askOwner<port.CallOptions, port.Failure>(
       at,
       options,
       async (owner, path, given) => own ?? (await owner.refusal?.(change, path, given)) ?? {},
@@ -157,7 +152,7 @@ const COMPOSITE_OPERATIONS: Operations<TreePath> = {
 
 /** A tree of mounts, tied to the runtime of one call or to none. */
 class TreeBackend extends CheckedBackend {
-  readonly capabilities: Partial<BackendCapabilities>;
+  readonly capabilities: Partial<port.BackendCapabilities>;
   /** Absent unless the tree has an executor. */
   declare readonly id?: string;
   declare readonly execute?: SandboxBackend["execute"];
@@ -202,11 +197,11 @@ class TreeBackend extends CheckedBackend {
     Object.assign(this, members);
   }
 
-  [bindRuntime](runtime: BackendRuntime): Backend {
+  [bindRuntime](runtime: port.BackendRuntime): port.Backend {
     return new TreeBackend(this.#tree.bind(runtime), this.#executor);
   }
 
-  async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
+  async lifetimeOf(path: string): Promise<port.BackendCapabilities["lifetime"]> {
     const at = locate(this.#tree, path);
     if ("error" in at) return "persistent";
     const below = this.#tree.below(at.path).map((mount) => ({ mount, inner: "/" }));
@@ -216,7 +211,7 @@ class TreeBackend extends CheckedBackend {
     return lifetimes.includes("persistent") ? "persistent" : "thread";
   }
 
-  async roots(): Promise<FileRoot[]> {
+  async roots(): Promise<port.FileRoot[]> {
     const parts = this.#tree.mounts.map(async (mount) => {
       const roots = await listRoots(await this.#tree.backend(mount));
       return roots.map((root) => ({ ...root, path: addPrefix(mount.prefix, root.path) }));
@@ -224,7 +219,7 @@ class TreeBackend extends CheckedBackend {
     return sortByPath((await Promise.all(parts)).flat());
   }
 
-  async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
+  async followLinks(path: string, options?: port.ResolveOptions): Promise<string | undefined> {
     const at = locate(this.#tree, path);
     if ("error" in at) return undefined;
     const backend = await this.#tree.backend(at.mount);
@@ -242,8 +237,8 @@ class TreeBackend extends CheckedBackend {
 export class CompositeBackend extends TreeBackend {
   /** Routes are absolute paths such as `/memories/`; a missing trailing slash makes no difference. */
   constructor(
-    defaultBackend: BackendSource,
-    routes: Readonly<Record<string, BackendSource>> = {},
+    defaultBackend: port.BackendSource,
+    routes: Readonly<Record<string, port.BackendSource>> = {},
     given: CompositeOptions = {},
   ) {
     const options = readOptions("CompositeBackend", given, { executor: "a text" });

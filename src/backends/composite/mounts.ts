@@ -1,17 +1,5 @@
 import { ConfigurationError } from "../../core/errors.ts";
-import type {
-  Backend,
-  BackendRuntime,
-  BackendSource,
-  CallOptions,
-  Failure,
-  FileData,
-  FileInfo,
-  GlobResult,
-  GrepMatch,
-  GrepResult,
-  LsResult,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import { CODES_WITHOUT_PATH } from "../errors.ts";
 import { type Glob, compileGlob, patternFrom } from "../glob.ts";
 import {
@@ -31,7 +19,7 @@ import { fill } from "../../core/text.ts";
 /** A backend in the tree. Its prefix has no trailing slash; the default backend has the prefix `/`. */
 export interface Mount {
   prefix: string;
-  source: BackendSource;
+  source: port.BackendSource;
 }
 
 /** A path as the backend that owns it knows it. */
@@ -41,7 +29,10 @@ export interface Target {
 }
 
 /** Reads the routes of a tree, longest prefix first, so that the first match owns a path. */
-export function readMounts(root: BackendSource, routes: Readonly<Record<string, BackendSource>>): Mount[] {
+export function readMounts(
+  root: port.BackendSource,
+  routes: Readonly<Record<string, port.BackendSource>>,
+): Mount[] {
   checkBackend("The first argument of CompositeBackend (its routes are the second)", root);
   for (const [route, source] of Object.entries(routes)) checkBackend(`The route '${route}'`, source);
   const mounts = Object.entries(routes).map(([route, source]): Mount => {
@@ -63,15 +54,15 @@ export function readMounts(root: BackendSource, routes: Readonly<Record<string, 
 /** A tree of mounts, tied to the runtime of one call or to none. Backends are made when first asked for. */
 export class MountTree {
   readonly mounts: readonly Mount[];
-  readonly #runtime: BackendRuntime | undefined;
-  readonly #made = new Map<Mount, Promise<Backend>>();
+  readonly #runtime: port.BackendRuntime | undefined;
+  readonly #made = new Map<Mount, Promise<port.Backend>>();
 
-  constructor(mounts: readonly Mount[], runtime?: BackendRuntime) {
+  constructor(mounts: readonly Mount[], runtime?: port.BackendRuntime) {
     this.mounts = mounts;
     this.#runtime = runtime;
   }
 
-  bind(runtime: BackendRuntime): MountTree {
+  bind(runtime: port.BackendRuntime): MountTree {
     return new MountTree(this.mounts, runtime);
   }
 
@@ -87,7 +78,7 @@ export class MountTree {
     return this.mounts.filter(({ prefix }) => prefix !== directory && isAtOrBelow(prefix, directory));
   }
 
-  backend(mount: Mount): Promise<Backend> {
+  backend(mount: Mount): Promise<port.Backend> {
     const ambient = this.#runtime === undefined ? ambientRuntime() : undefined;
     if (ambient !== undefined) return obtainBackend(mount.source, scopeRuntime(ambient, mount.prefix));
     const known = this.#made.get(mount);
@@ -99,10 +90,10 @@ export class MountTree {
   }
 }
 
-export interface WithPaths extends Failure {
+export interface WithPaths extends port.Failure {
   path?: string;
   otherNames?: readonly string[];
-  recorded?: Record<string, FileData>;
+  recorded?: Record<string, port.FileData>;
   filesUpdate?: Record<string, never> | Record<string, unknown> | null;
 }
 
@@ -124,7 +115,7 @@ export function restore<Result extends WithPaths>(target: Target, result: Result
 }
 
 /** Replaces the first mention of the inner path in an error text by the path of the tree. */
-function restoreText({ mount, inner }: Target, text: string, code: Failure["code"]): string {
+function restoreText({ mount, inner }: Target, text: string, code: port.Failure["code"]): string {
   if (code !== undefined && CODES_WITHOUT_PATH.has(code)) return text;
   for (let at = text.indexOf(inner); at !== -1; at = text.indexOf(inner, at + 1)) {
     const before = text[at - 1];
@@ -139,7 +130,7 @@ const isBoundary = (character: string | undefined): boolean =>
   character === undefined || /[\s'"`:;,.()[\]]/.test(character);
 
 /** The options of a call as the owner of its path knows them. */
-export function ownerOptions<Options extends CallOptions>(
+export function ownerOptions<Options extends port.CallOptions>(
   { mount }: Pick<Target, "mount">,
   options: Options,
 ): Options {
@@ -152,21 +143,25 @@ export function ownerOptions<Options extends CallOptions>(
   };
 }
 
-function restoreEntry({ mount: { prefix } }: Target, entry: FileInfo): FileInfo {
+function restoreEntry({ mount: { prefix } }: Target, entry: port.FileInfo): port.FileInfo {
   const { path, real_path: real } = entry;
   const restored = { ...entry, path: addPrefix(prefix, path) };
   return real === undefined ? restored : { ...restored, real_path: addPrefix(prefix, real) };
 }
 
 /** The listing of the owner of `directory`, with an entry for each mount at or on the way below it. */
-export async function listTree(tree: MountTree, directory: string, options: CallOptions): Promise<LsResult> {
+export async function listTree(
+  tree: MountTree,
+  directory: string,
+  options: port.CallOptions,
+): Promise<port.LsResult> {
   const target = tree.targetOf(directory);
   const backend = await tree.backend(target.mount);
-  const owner = restore<LsResult>(target, await backend.ls(target.inner, ownerOptions(target, options)));
+  const owner = restore<port.LsResult>(target, await backend.ls(target.inner, ownerOptions(target, options)));
   const below = tree.below(directory);
   const hasOnlyMounts = owner.code === "not_found" && below.length > 0;
   if (owner.error !== undefined && !hasOnlyMounts) return owner;
-  const entries = new Map<string, FileInfo>();
+  const entries = new Map<string, port.FileInfo>();
   for (const file of owner.files ?? []) {
     const entry = restoreEntry(target, file);
     // A mount hides the entries that the owner has at or below its prefix.
@@ -186,12 +181,12 @@ export async function globTree(
   tree: MountTree,
   given: string,
   directory: string,
-  options: CallOptions,
-): Promise<GlobResult> {
+  options: port.CallOptions,
+): Promise<port.GlobResult> {
   const pattern = patternFrom(given, directory);
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-  const parts = await askMounts<GlobResult>(tree, directory, async (target) => {
+  const parts = await askMounts<port.GlobResult>(tree, directory, async (target) => {
     const { mount, inner, isOwner } = target;
     const innerPattern = isOwner ? pattern : patternBelow(compiled.glob, directory, mount);
     if (innerPattern === undefined) return { files: [] };
@@ -207,12 +202,12 @@ export async function globTree(
 }
 
 /** Searches all mounts. Each returns its first matches in path order, so the first matches of all are exact. */
-export async function grepTree(tree: MountTree, search: Search): Promise<GrepResult> {
+export async function grepTree(tree: MountTree, search: Search): Promise<port.GrepResult> {
   const { pattern, path: directory, maxCount, options } = search;
   const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
-  const parts = await askMounts<GrepResult>(tree, directory, async (target) => {
+  const parts = await askMounts<port.GrepResult>(tree, directory, async (target) => {
     const { mount, inner, isOwner } = target;
     const innerGlob = isOwner || glob === undefined ? glob : patternBelow(filter.glob, directory, mount);
     if (innerGlob === undefined && glob !== undefined) return { matches: [] };
@@ -226,7 +221,7 @@ export async function grepTree(tree: MountTree, search: Search): Promise<GrepRes
   });
   const matches = parts.answers.flatMap(({ target, result }) =>
     (result.matches ?? [])
-      .map((match): GrepMatch => ({ ...match, path: addPrefix(target.mount.prefix, match.path) }))
+      .map((match): port.GrepMatch => ({ ...match, path: addPrefix(target.mount.prefix, match.path) }))
       .filter(({ path }) => tree.targetOf(path).mount === target.mount),
   );
   // The sort is stable, so the lines of one file stay in order.
@@ -242,7 +237,7 @@ export async function grepTree(tree: MountTree, search: Search): Promise<GrepRes
 }
 
 /** The path of a search is that of the owner alone: mounts below it are searched from their roots. */
-const searchOptions = <Options extends CallOptions>(
+const searchOptions = <Options extends port.CallOptions>(
   target: Target & { isOwner: boolean },
   options: Options,
 ): Options => ownerOptions(target, target.isOwner ? options : { ...options, realPath: undefined });
@@ -258,7 +253,7 @@ function patternBelow(glob: Glob, directory: string, mount: Mount): string | und
  * Asks the owner of a directory and all mounts below it at once. A failure of one does not hide the others; `failure`
  * is set if every mount failed, or for a reason that holds for all.
  */
-async function askMounts<Result extends Failure>(
+async function askMounts<Result extends port.Failure>(
   tree: MountTree,
   directory: string,
   ask: (target: Target & { isOwner: boolean }) => Promise<Result>,
@@ -281,7 +276,7 @@ async function askMounts<Result extends Failure>(
   return { answers, notes, failure: failure?.result };
 }
 
-function mergeResults(parts: { answers: { result: GlobResult | GrepResult }[]; notes: string[] }) {
+function mergeResults(parts: { answers: { result: port.GlobResult | port.GrepResult }[]; notes: string[] }) {
   const results = parts.answers.map(({ result }) => result);
   const notes = [...results.flatMap((result) => result.notes ?? []), ...parts.notes];
   return {

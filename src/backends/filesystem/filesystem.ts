@@ -4,15 +4,8 @@ import { ConfigurationError, isAbortError, codeOf } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
 import { realPath } from "../../core/real-path.ts";
-import type {
-  BackendCapabilities,
-  FileRoot,
-  GlobResult,
-  MaybePromise,
-  ResolveOptions,
-  WriteResult,
-} from "../backend.ts";
-import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
+import type * as port from "../backend.ts";
+import { CheckedBackend, FILES_ONLY, type Operations, missingEntry, storedBy } from "../checked-backend.ts";
 import texts from "../errors.json" with { type: "json" };
 import { type BackendFailure, type FailureAt, errors } from "../errors.ts";
 import { compileGlob } from "../glob.ts";
@@ -65,13 +58,6 @@ export interface FilesystemOptions {
   /** Open files relative to directory descriptors. Default: where the system can. */
   descriptorPaths?: boolean;
 }
-
-/** The failures for a missing entry of methods that do not ask for a file. */
-const MISSING_ENTRY: Partial<Record<Method, FailureAt>> = {
-  ls: errors.directoryNotFound,
-  glob: errors.directoryNotFound,
-  grep: errors.pathNotFound,
-};
 
 /** The tree of files below a root, by the paths that callers know. */
 class Disk implements DiskTree {
@@ -139,7 +125,7 @@ const DISK_OPERATIONS: Operations<DiskPath> = {
       // The obstacle of a change is a parent that is a file, or a hidden entry, not a missing file.
       if (isChange && code === "ENOTDIR") return errors.parentIsFile(path);
       if (isChange && code === "EHIDDEN") return errors.permissionDenied(path);
-      const missing = MISSING_ENTRY[method] ?? errors.fileNotFound;
+      const missing = missingEntry(method);
       const known = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/.test(code) ? missing : FAILURES[code];
       return known?.(path) ?? errors.ioFailure(path, IO_REASONS[code] ?? `the system reports ${code}`);
     }
@@ -168,7 +154,7 @@ const DISK_OPERATIONS: Operations<DiskPath> = {
     const compiled = compileGlob(pattern);
     if (!compiled.ok) return { error: compiled.error, code: compiled.code };
     if (isUnmade(at)) return { files: [], skipped: 0, truncated: false };
-    return searchAt<GlobResult>(
+    return searchAt<port.GlobResult>(
       at,
       (root) => globDirectory(root, compiled.glob, options),
       () => errors.notDirectory(at.path),
@@ -188,7 +174,7 @@ const DISK_OPERATIONS: Operations<DiskPath> = {
 const isUnmade = ({ segments, jail }: DiskPath): boolean => segments.length === 0 && jail.isUnmade;
 
 /** Names the other paths of a file that was changed under all its names. */
-async function withNames<Result extends WriteResult>({ segments, disk }: DiskPath, result: Result) {
+async function withNames<Result extends port.WriteResult>({ segments, disk }: DiskPath, result: Result) {
   const file = result.otherNames === undefined ? undefined : disk.jail.follow(segments);
   const path = file && disk.pathOf(file.segments);
   if (file?.stats === undefined || path === undefined) return result;
@@ -199,7 +185,7 @@ async function withNames<Result extends WriteResult>({ segments, disk }: DiskPat
 async function searchAt<Result>(
   { path, segments: asked, links, hidden, disk }: DiskPath,
   run: (root: SearchRoot) => Promise<Result>,
-  ofFile: () => MaybePromise<Result>,
+  ofFile: () => port.MaybePromise<Result>,
 ): Promise<Result> {
   const { jail, options } = disk;
   try {
@@ -216,7 +202,7 @@ async function searchAt<Result>(
 
 /** Files of a directory on disk. No path, link or race leads out of it. */
 export class FilesystemBackend extends CheckedBackend {
-  readonly capabilities: Partial<BackendCapabilities>;
+  readonly capabilities: Partial<port.BackendCapabilities>;
   readonly #disk: Disk;
 
   /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
@@ -228,11 +214,11 @@ export class FilesystemBackend extends CheckedBackend {
     this.capabilities = { ...FILES_ONLY, paths, lifetime: "persistent" };
   }
 
-  roots(): FileRoot[] {
+  roots(): port.FileRoot[] {
     return [{ path: this.#disk.top, holds: "disk" }];
   }
 
-  followLinks(path: string, { lastLink }: ResolveOptions = {}): string | undefined {
+  followLinks(path: string, { lastLink }: port.ResolveOptions = {}): string | undefined {
     const located = this.#disk.locate(path);
     const followed = "error" in located ? undefined : this.#disk.jail.follow(located.segments, lastLink);
     return followed && this.#disk.pathOf(followed.segments);

@@ -91,14 +91,8 @@ export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | u
 function startRipgrep(request: RipgrepRequest): ChildProcess {
   const { maxFileSize, globs = [] } = request;
   const flags = [
-    "--no-config",
-    "--hidden",
-    // Otherwise it waits for ever at a named pipe that is called .gitignore.
-    "--no-ignore",
-    "--no-follow",
-    "--color=never",
-    "--files-with-matches",
-    "--null",
+    // With ignore files it would wait for ever at a named pipe that is called .gitignore.
+    ..."--no-config --hidden --no-ignore --no-follow --color=never --files-with-matches --null".split(" "),
     request.caseSensitive ? "--case-sensitive" : "--ignore-case",
     request.isRegex ? "--engine=default" : "--fixed-strings",
     ...(maxFileSize === undefined ? [] : [`--max-filesize=${maxFileSize}`]),

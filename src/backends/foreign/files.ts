@@ -1,34 +1,28 @@
-import type {
-  Backend,
-  CallOptions,
-  Failure,
-  FileData,
-  FileInfo,
-  FileUploadResponse,
-  LsResult,
-  MaybePromise,
-  ReadRawResult,
-  WriteResult,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import { type BackendFailure, errors, foreignFailure, thrownFailure } from "../errors.ts";
 import { toBytes, toFileData, versionOfBytes } from "../file-data.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import { plainBytes } from "../mime.ts";
 import { parentPaths, withSlash, withoutSlash } from "../paths.ts";
 
-const ROOT: FileInfo = { path: "/", is_dir: true };
+const ROOT: port.FileInfo = { path: "/", is_dir: true };
 
 /** The files of a foreign backend. Never throws; every failure has a code. Paths must be valid. */
 export class ForeignFiles {
-  readonly #backend: Backend;
+  readonly #backend: port.Backend;
 
-  constructor(backend: Backend) {
+  constructor(backend: port.Backend) {
     this.#backend = backend;
   }
 
   /** Reads a whole file. Reads its bytes if its text is not reliable. */
-  async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | BackendFailure> {
-    const raw: ReadRawResult = await this.guard(path, options, () => this.#backend.readRaw(path, options));
+  async data(
+    path: string,
+    options: port.CallOptions = {},
+  ): Promise<{ data: port.FileData } | BackendFailure> {
+    const raw: port.ReadRawResult = await this.guard(path, options, () =>
+      this.#backend.readRaw(path, options),
+    );
     if (raw.data === undefined) return this.#explainFailure(path, raw, options);
     const { content, created_at: createdAt, modified_at: now } = raw.data;
     const text = typeof content === "string" ? content : undefined;
@@ -40,21 +34,21 @@ export class ForeignFiles {
     return { data: raw.data };
   }
 
-  async bytes(path: string, options: CallOptions = {}) {
+  async bytes(path: string, options: port.CallOptions = {}) {
     const bytes = await this.#download(path, options);
     if (bytes !== undefined) return { bytes: plainBytes(bytes) };
     const got = await this.data(path, options);
     return "error" in got ? got : { bytes: toBytes(got.data) };
   }
 
-  async find(path: string, options: CallOptions = {}): Promise<FileInfo | undefined> {
+  async find(path: string, options: port.CallOptions = {}): Promise<port.FileInfo | undefined> {
     if (path === "/") return ROOT;
     const { files = [] } = await this.list(parentPaths(path).at(-1) ?? "/", options);
     return files.find((file) => withoutSlash(file.path) === path);
   }
 
-  async list(path: string, options: CallOptions = {}): Promise<LsResult> {
-    const result: LsResult = await this.guard(path, options, () => this.#backend.ls(path, options));
+  async list(path: string, options: port.CallOptions = {}): Promise<port.LsResult> {
+    const result: port.LsResult = await this.guard(path, options, () => this.#backend.ls(path, options));
     if (result.files === undefined) return result;
     const files = result.files.map((file) =>
       file.is_dir === true ? { ...file, path: withSlash(file.path) } : file,
@@ -66,12 +60,12 @@ export class ForeignFiles {
    * Stores bytes, by an upload if possible: some backends refuse to write over a file, and a text may lose bytes.
    * `content` is the text of a new file.
    */
-  async put(path: string, bytes: Uint8Array, content: string | undefined, options: CallOptions) {
-    const written = await this.guard(path, options, async (): Promise<WriteResult> => {
+  async put(path: string, bytes: Uint8Array, content: string | undefined, options: port.CallOptions) {
+    const written = await this.guard(path, options, async (): Promise<port.WriteResult> => {
       if (this.#backend.uploadFiles === undefined || content !== undefined)
         return this.#backend.write(path, content ?? Buffer.from(bytes).toString("utf8"));
       // Backends in state put the change of all files on the list of answers.
-      const answers: FileUploadResponse[] & Pick<FileUploadResponse, "filesUpdate"> =
+      const answers: port.FileUploadResponse[] & Pick<port.FileUploadResponse, "filesUpdate"> =
         await this.#backend.uploadFiles([[path, new Uint8Array(bytes)]]);
       const [answer] = answers;
       const filesUpdate = answer?.filesUpdate ?? answers.filesUpdate ?? null;
@@ -81,10 +75,10 @@ export class ForeignFiles {
   }
 
   /** Calls the foreign backend. Never throws and ends with its signal; every failure has a code. */
-  async guard<Result extends Failure>(
+  async guard<Result extends port.Failure>(
     path: string,
-    options: CallOptions | undefined,
-    call: () => MaybePromise<Result>,
+    options: port.CallOptions | undefined,
+    call: () => port.MaybePromise<Result>,
   ): Promise<Result | BackendFailure> {
     const isAborted = (): boolean => options?.signal?.aborted === true;
     if (isAborted()) return errors.operationAborted(path);
@@ -97,7 +91,7 @@ export class ForeignFiles {
     }
   }
 
-  async #download(path: string, options: CallOptions): Promise<Uint8Array | undefined> {
+  async #download(path: string, options: port.CallOptions): Promise<Uint8Array | undefined> {
     try {
       const [answer] = (await this.#backend.downloadFiles?.([path], options)) ?? [];
       return answer?.content ?? undefined;
@@ -107,7 +101,11 @@ export class ForeignFiles {
   }
 
   /** Finds out why a file was not read, because the errors of backends are often vague. */
-  async #explainFailure(path: string, failed: Failure, options: CallOptions): Promise<BackendFailure> {
+  async #explainFailure(
+    path: string,
+    failed: port.Failure,
+    options: port.CallOptions,
+  ): Promise<BackendFailure> {
     const known = toBackendFailure(path, failed);
     // These failures need no look at the directory.
     if (["aborted", "permission_denied", "backend_error"].includes(known.code)) return known;
@@ -119,5 +117,5 @@ export class ForeignFiles {
   }
 }
 
-export const toBackendFailure = (path: string, { error = "", code }: Failure): BackendFailure =>
+export const toBackendFailure = (path: string, { error = "", code }: port.Failure): BackendFailure =>
   code === undefined ? foreignFailure(path, error) : { error, code };

@@ -1,14 +1,7 @@
 import { ConfigurationError, DeepAgentError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
-import type {
-  BackendCapabilities,
-  CallOptions,
-  FileInfo,
-  MaybePromise,
-  WriteOptions,
-  WriteResult,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import {
   CHANGING_METHODS,
@@ -19,14 +12,17 @@ import {
   storedBy,
 } from "../checked-backend.ts";
 import { errors } from "../errors.ts";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
+import type { CommandFacts, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
 import { editFileData, toFileData, contentVersion, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
-import { relativeTo, validatePath } from "../paths.ts";
+import { addPrefix, relativeTo, validatePath } from "../paths.ts";
 import type { SearchableContent } from "../search.ts";
 import { compileSearch, fileFilter, searchFiles, searchable, sortByPath } from "../search.ts";
 import { type RunCommand, SandboxFiles, type SandboxFilesOptions } from "./sandbox-files.ts";
 import { SandboxJobs } from "./sandbox-jobs.ts";
+import type { ShellLimits } from "./shell-backend.ts";
+import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, commandProblem } from "./shell-backend.ts";
+import texts from "../texts.json" with { type: "json" };
 
 export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   /** Larger files are not read, searched or edited. Default 10. */
@@ -34,7 +30,7 @@ export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
 }
 
 /** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
-export const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
+const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 interface SandboxPath extends Located {
   /** The id of the sandbox. */
@@ -120,7 +116,7 @@ const SANDBOX_OPERATIONS: Operations<SandboxPath> = {
   },
 };
 
-async function getFile({ path, files, maxFileSize }: SandboxPath, options: CallOptions) {
+async function getFile({ path, files, maxFileSize }: SandboxPath, options: port.CallOptions) {
   const found = await files.read(path, maxFileSize, options);
   if ("error" in found) return found;
   return { data: toFileData(path, found.bytes, { now: found.modifiedAt }), facts: found.facts };
@@ -130,15 +126,18 @@ async function getFile({ path, files, maxFileSize }: SandboxPath, options: CallO
 async function putFile(
   { path, files }: SandboxPath,
   bytes: Uint8Array,
-  options: WriteOptions,
+  options: port.WriteOptions,
   expected?: string,
-): Promise<WriteResult> {
+): Promise<port.WriteResult> {
   if (path === "/") return errors.isDirectory(path);
   const refused = await files.write(path, bytes, { create: options.mode !== "overwrite", expected }, options);
   return refused ?? { path, filesUpdate: null, version: versionOfBytes(bytes) };
 }
 
-const toListing = (entries: FileInfo[], skipped: number): { files: FileInfo[]; skipped?: number } => ({
+const toListing = (
+  entries: port.FileInfo[],
+  skipped: number,
+): { files: port.FileInfo[]; skipped?: number } => ({
   files: sortByPath(entries),
   ...(skipped > 0 ? { skipped } : {}),
 });
@@ -148,7 +147,7 @@ const toListing = (entries: FileInfo[], skipped: number): { files: FileInfo[]; s
  * made here, so they are the same as in every other backend. Follows links, which cannot leave the sandbox.
  */
 export abstract class BaseSandbox extends CheckedBackend implements SandboxBackend {
-  readonly capabilities: Partial<BackendCapabilities>;
+  readonly capabilities: Partial<port.BackendCapabilities>;
   /** A sandbox that stays when it is closed closes them. */
   readonly jobs: SandboxJobs;
 
@@ -156,12 +155,8 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
    * @param isolation the barrier between commands and this machine.
    * @throws ConfigurationError when it is made itself: a sandbox extends it with `id` and `execute`.
    */
-  constructor(given: BaseSandboxOptions = {}, isolation: BackendCapabilities["isolation"] = "remote") {
-    if (new.target === BaseSandbox) {
-      const message =
-        "BaseSandbox is an abstract base class; extend it with `id` and `execute`, or use createSandbox.";
-      throw new ConfigurationError("ABSTRACT_SANDBOX", message);
-    }
+  constructor(given: BaseSandboxOptions = {}, isolation: port.BackendCapabilities["isolation"] = "remote") {
+    if (new.target === BaseSandbox) throw new ConfigurationError("ABSTRACT_SANDBOX", texts.abstractSandbox);
     const options = readOptions("BaseSandbox", given, tables.BaseSandbox);
     const { root = "/", readChunk = 48 * 1024, maxFileSizeMb = 10, transfer } = options;
     const run: RunCommand = (command, call) => this.runFileCommand(command, call);
@@ -183,11 +178,53 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
   }
 
   abstract readonly id: string;
-  abstract execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
+  abstract execute(command: string, options?: ExecuteOptions): port.MaybePromise<ExecuteResponse>;
 
   /** Runs the command of a file operation. Override it if a sandbox can return more output than `execute` does. */
-  protected runFileCommand(command: string, options: CallOptions): MaybePromise<ExecuteResponse> {
+  protected runFileCommand(command: string, options: port.CallOptions): port.MaybePromise<ExecuteResponse> {
     return this.execute(command, options);
+  }
+}
+
+/** A sandbox whose commands have limits, and start in a folder of its files. */
+export abstract class LimitedSandbox extends BaseSandbox {
+  readonly commands: CommandFacts & Required<Pick<CommandFacts, "directory" | "timeout" | "outputBytes">>;
+
+  /** `facts`: about its commands, besides their limits. */
+  constructor(
+    files: BaseSandboxOptions & { root: string },
+    { timeout = DEFAULT_TIMEOUT, maxOutputBytes: outputBytes = DEFAULT_OUTPUT_BYTES }: ShellLimits,
+    isolation: port.BackendCapabilities["isolation"],
+    facts: CommandFacts = {},
+  ) {
+    super(files, isolation);
+    this.commands = { directory: files.root, timeout, outputBytes, ...facts };
+  }
+
+  async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
+    const valid = validatePath(options.cwd ?? "/");
+    const refused = commandProblem(command) ?? (valid.ok ? undefined : valid.error);
+    if (!valid.ok || refused !== undefined)
+      return { output: `Error: ${refused ?? ""}`, exitCode: 1, truncated: false };
+    const { directory, outputBytes } = this.commands;
+    return this.run(command, { ...options, cwd: addPrefix(directory, valid.path) }, outputBytes);
+  }
+
+  protected override runFileCommand(command: string, options: port.CallOptions): Promise<ExecuteResponse> {
+    return this.run(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
+  }
+
+  /** Runs a command in a directory of the sandbox, until its time is up or its signal aborts. */
+  protected abstract run(
+    command: string,
+    options: ExecuteOptions,
+    maxOutputBytes: number,
+  ): Promise<ExecuteResponse>;
+
+  abstract close(): Promise<void>;
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 }
 

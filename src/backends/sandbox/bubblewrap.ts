@@ -6,7 +6,7 @@ import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
 import { isInside, realPath } from "../../core/real-path.ts";
 import { linkStatsAt, statsAt } from "../../core/stats.ts";
-import { oneLine } from "../../core/text.ts";
+import { fill, oneLine } from "../../core/text.ts";
 import { type BackendFailure, errors } from "../errors.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
@@ -33,6 +33,7 @@ import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
 import { SHELL, SHELL_DIALECT, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards } from "./starter-guard.ts";
 import texts from "../texts.json" with { type: "json" };
+import folders from "./system-folders.json" with { type: "json" };
 
 /** The view and the limits of a command in the sandbox. */
 interface SandboxShape {
@@ -63,16 +64,10 @@ interface FoundSandbox extends Pick<SandboxShape, "hasSizeLimits"> {
 }
 
 /** The files of `/etc` that programs need. The others are left out because they name users, hosts and secrets. */
-const SYSTEM_FILES = splitWords(`
-  alternatives ca-certificates fonts group java-11-openjdk java-17-openjdk java-21-openjdk ld.so.cache
-  ld.so.conf ld.so.conf.d localtime magic mime.types nsswitch.conf passwd perl protocols python3
-  services ssl/certs ssl/openssl.cnf terminfo timezone
-`).map((name) => `/etc/${name}`);
+const SYSTEM_FILES = splitWords(folders.etc).map((name) => `/etc/${name}`);
 
 /** Files of the kernel about this machine and the keys of its users. Containers do not see them either. */
-const MACHINE_FACTS = splitWords(`
-  acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list
-`).map((name) => `/proc/${name}`);
+const MACHINE_FACTS = splitWords(folders.machineFacts).map((name) => `/proc/${name}`);
 
 /**
  * Makes the call for a command in its own file system, with only the programs of this machine and the folders of
@@ -91,6 +86,7 @@ function bubblewrapCall(
   const own = entry === undefined ? "--unshare-all --hostname sandbox" : "--unshare-pid --unshare-cgroup-try";
   const local = linkStatsAt(LOCAL_PROGRAMS)?.isDirectory() === true ? [LOCAL_PROGRAMS] : [];
   const filter = systemCallFilter();
+  const inside = [String(processes), cwd, SHELL, "-c", command];
   const settings = [
     splitWords(`--unshare-user ${own} --new-session --cap-drop ALL --clearenv`),
     keepsPrograms ? ["--sync-fd", filter === undefined ? "4" : "5"] : ["--die-with-parent"],
@@ -118,20 +114,7 @@ function bubblewrapCall(
     filter === undefined ? [] : ["--seccomp", "4"],
   ].flat();
   return {
-    args: [
-      "--args",
-      "3",
-      "--",
-      "/bin/sh",
-      "-c",
-      texts.startCommand,
-      "sh",
-      String(processes),
-      cwd,
-      SHELL,
-      "-c",
-      command,
-    ],
+    args: [...splitWords("--args 3 -- /bin/sh -c"), texts.startCommand, "sh", ...inside],
     inputs: [
       Buffer.from(settings.map((text) => `${text}\0`).join("")),
       ...(filter === undefined ? [] : [filter]),
@@ -312,16 +295,16 @@ class CommandLauncher {
     const guard = this.guards?.begin(call.approved === true);
     if (guard !== undefined && "error" in guard) return guard;
     const { fixed = [], empty = [], release } = guard ?? {};
-    const guarded = {
-      ...shape,
-      env,
-      fixed: [...shape.fixed, ...fixed],
-      hidden: [...shape.hidden, ...empty],
-    };
+    const covered = { fixed: [...shape.fixed, ...fixed], hidden: [...shape.hidden, ...empty] };
     const keepsPrograms = entry !== undefined && call.keepPrograms === true;
     const memory = this.#limitMemory(runner);
     const inside = { entry, keepsPrograms };
-    const { args, inputs } = bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path), inside);
+    const { args, inputs } = bubblewrapCall(
+      { ...shape, env, ...covered },
+      command,
+      addPrefix(shape.shownAt, valid.path),
+      inside,
+    );
     const program = programPath(this.#options.bwrap ?? "bwrap");
     const joining = this.#cgroup?.membersFiles ?? [];
     // Joins the groups that the first arguments name, and starts the program after `--`.
@@ -404,16 +387,8 @@ export async function probeBubblewrap(
     version = (await run(["--version"])).trim().replace(/^bubblewrap /, "");
   } catch (error) {
     if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
-    if (isMissing(error)) {
-      return {
-        ok: false,
-        reason: `Bubblewrap is missing; install it with the system's package manager, such as apt-get install bubblewrap (the program ${program} was not found)`,
-      };
-    }
-    return {
-      ok: false,
-      reason: `The program ${program} does not report its version (${oneLine(errorMessage(error), 200)}).`,
-    };
+    if (isMissing(error)) return { ok: false, reason: fill(texts.noBubblewrap, program) };
+    return { ok: false, reason: fill(texts.noVersion, program, oneLine(errorMessage(error), 200)) };
   }
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const hasSizeLimits = major > 0 || minor >= 8;
@@ -425,10 +400,7 @@ export async function probeBubblewrap(
   } catch (error) {
     if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
     const said = /bwrap: .*/.exec(errorMessage(error))?.[0] ?? "it ended with an error";
-    return {
-      ok: false,
-      reason: `Bubblewrap ${version} is installed but cannot run on this system (${said}). It needs unprivileged user namespaces, which the kernel's settings or a container can forbid.`,
-    };
+    return { ok: false, reason: fill(texts.bubblewrapFails, version, said) };
   }
 }
 

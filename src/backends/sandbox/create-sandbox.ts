@@ -2,7 +2,9 @@ import { readFile } from "node:fs/promises";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { SandboxBackend } from "../executor.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
+import { fill } from "../../core/text.ts";
 import { memberOf, defined } from "../../core/unknown.ts";
+import texts from "../texts.json" with { type: "json" };
 import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
 import { DAYTONA, type DaytonaOptions, openDaytona } from "./daytona.ts";
@@ -122,11 +124,10 @@ async function openSandbox(options: CreateSandboxOptions, load: LoadPackage): Pr
       return openRunloop(ownOptions(options), load);
     case "daytona":
       return openDaytona(ownOptions(options), load);
-    default:
-      throw new ConfigurationError(
-        "UNKNOWN_PROVIDER",
-        `createSandbox has no provider ${JSON.stringify(memberOf(options, "provider"))}; give \`provider: "docker"\`, or local, bubblewrap, modal, runloop or daytona.`,
-      );
+    default: {
+      const given = JSON.stringify(memberOf(options, "provider"));
+      throw new ConfigurationError("UNKNOWN_PROVIDER", fill(texts.unknownProvider, given));
+    }
   }
 }
 

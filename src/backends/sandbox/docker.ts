@@ -2,14 +2,12 @@ import { randomBytes } from "node:crypto";
 import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
 import { oneLine } from "../../core/text.ts";
-import type { CallOptions } from "../backend.ts";
-import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
-import { addPrefix, validatePath } from "../paths.ts";
-import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
+import type { ExecuteOptions, ExecuteResponse } from "../executor.ts";
+import { LimitedSandbox, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords, unattended } from "./environment.ts";
 import { script } from "./sandbox-files.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
-import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
+import { DEFAULT_OUTPUT_BYTES, type ShellLimits } from "./shell-backend.ts";
 
 export interface DockerOptions extends ShellLimits {
   /** The image of a new container; it needs `sh` and the usual small programs. */
@@ -58,41 +56,27 @@ interface Container {
 }
 
 /** A container, run by any program that takes Docker's commands. Made by `openDocker`. */
-export class DockerSandbox extends BaseSandbox {
+export class DockerSandbox extends LimitedSandbox {
   readonly id: string;
-  readonly commands: CommandFacts & Required<Pick<CommandFacts, "directory" | "timeout" | "outputBytes">>;
   readonly #container: Container;
   readonly #options: DockerOptions;
   readonly #runner: ProcessRunner;
 
   constructor(container: Container, options: DockerOptions, runner: ProcessRunner) {
-    super({ root: options.workdir ?? "/workspace", readChunk: 4 * 1024 * 1024 }, "container");
+    const files = { root: options.workdir ?? "/workspace", readChunk: 4 * 1024 * 1024 };
+    // The network of somebody else's container is unknown.
+    super(files, options, "container", container.own === undefined ? {} : { network: false });
     this.id = container.id;
     this.#container = container;
     this.#options = options;
     this.#runner = runner;
-    const { workdir: directory = "/workspace", timeout = DEFAULT_TIMEOUT } = options;
-    const { maxOutputBytes: outputBytes = DEFAULT_OUTPUT_BYTES } = options;
-    // The network of somebody else's container is unknown.
-    const network = container.own === undefined ? {} : { network: false };
-    this.commands = { directory, timeout, outputBytes, ...network };
   }
 
-  async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
-    const valid = validatePath(options.cwd ?? "/");
-    if (!valid.ok) return { output: `Error: ${valid.error}`, exitCode: 1, truncated: false };
-    const { directory, outputBytes } = this.commands;
-    const cwd = addPrefix(directory, valid.path);
-    const { output, whole, ...end } = await this.#exec(command, { ...options, cwd }, outputBytes);
-    return {
-      ...end,
-      output: withoutTtyNoise(output),
-      ...(whole === undefined ? {} : { whole: withoutTtyNoise(whole) }),
-    };
-  }
-
-  protected override runFileCommand(command: string, options: CallOptions): Promise<ExecuteResponse> {
-    return this.#exec(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
+  override async execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {
+    const response = await super.execute(command, options);
+    const { output, whole } = response;
+    const kept = whole === undefined ? {} : { whole: withoutTtyNoise(whole) };
+    return { ...response, output: withoutTtyNoise(output), ...kept };
   }
 
   /** Ends commands, jobs and leftover programs; removes the container if it was made for this sandbox. */
@@ -109,16 +93,12 @@ export class DockerSandbox extends BaseSandbox {
     this.#container.own.revoke();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
   #user(): string[] {
     const { user = this.#container.own === undefined ? undefined : DEFAULT_USER } = this.#options;
     return user === undefined ? [] : ["--user", user];
   }
 
-  async #exec(command: string, options: ExecuteOptions, maxOutputBytes: number): Promise<ExecuteResponse> {
+  protected async run(command: string, options: ExecuteOptions, maxOutputBytes: number) {
     const mark = this.jobs.newMark();
     const isolated = this.commands.network === false;
     const own = unattended({ TZ: commandZone() }, { ...this.#options.env, ...options.env }, isolated);
@@ -155,10 +135,7 @@ const NO_IMAGE = "A container needs an image, or as sandboxId the id of a runnin
  * Finds the reason why no container could be opened: no image, no program, and with `isThorough` a service that does
  * not answer, an image that is not on this machine or a container that does not run.
  */
-export async function dockerProblem(
-  options: DockerOptions,
-  isThorough: boolean,
-): Promise<string | undefined> {
+export async function dockerProblem(options: DockerOptions, isThorough: boolean) {
   const { image, sandboxId, program = "docker" } = options;
   if (image === undefined && sandboxId === undefined) return NO_IMAGE;
   const ask = async (...args: string[]): Promise<ExecuteResponse> => {

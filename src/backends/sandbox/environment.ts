@@ -2,6 +2,8 @@ import { join } from "node:path";
 import { timeZone } from "../../core/clock.ts";
 import { isExecutable } from "../../core/stats.ts";
 import table from "./command-environment.json" with { type: "json" };
+import folders from "./system-folders.json" with { type: "json" };
+import ends from "./process-ends.json" with { type: "json" };
 
 /** The words of a text, for long lists of plain names. */
 export const splitWords = (text: string): string[] => text.trim().split(/\s+/);
@@ -34,9 +36,7 @@ export function withRealFolders(command: string, mounts: readonly SandboxMount[]
 }
 
 /** Folders of programs and libraries; some systems have them as links into `/usr`. */
-export const SYSTEM_FOLDERS: readonly string[] = splitWords(
-  "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store",
-);
+export const SYSTEM_FOLDERS: readonly string[] = splitWords(folders.shared);
 
 /** Programs that were added to `/usr`, with their settings and data. Commands see only the parts that programs need. */
 export const LOCAL_PROGRAMS = "/usr/local";
@@ -130,18 +130,11 @@ export function nameMatcher(name: string): (candidate: string) => boolean {
  */
 export const MARK_NAME = "DEEPAGENT_COMMAND";
 
+/** Returns a script that ends programs, or removes their leftovers, for POSIX shells and BusyBox. */
+export const endScript = (name: keyof typeof ends): string => `\n${ends[name].join("\n")}\n`;
+
 /**
- * A script that ends every process with the mark `$1`. The mark must be a plain regular expression, because BusyBox
- * looks for fixed strings in the first variable only. The script repeats until it finds none twice: a process may
- * just have started others, and one that executes another program shows no environment for a moment.
+ * Ends every process with the mark `$1`, which must be a plain regular expression. Repeats until it finds none twice: a
+ * process may just have started others, and one that executes another program shows no environment for a moment.
  */
-export const END_MARKED = `
-pass=0 none=0
-while [ "$none" -lt 2 ] && [ "$pass" -lt 50 ]; do
-  pass=$((pass + 1)) none=$((none + 1))
-  for marked in $(cd /proc && grep -l -e "$1" [0-9]*/environ 2>/dev/null); do
-    none=0
-    kill -s KILL "\${marked%/environ}" 2>/dev/null
-  done
-done
-`;
+export const END_MARKED: string = endScript("endMarked");

@@ -10,7 +10,7 @@ import { processStat } from "../../core/process-mark.ts";
 
 /** The content of a held `commondir`: the Git directory itself, which is what Git takes without the file. */
 export const OWN_COMMON_FOLDER = ".";
-/** The name that counts the holders of a `commondir` beside it. */
+/** The name that counts the holders of a `commondir` beside it. The script `removeHolders` has both values, too. */
 const COMMON_FOLDER_HOLDERS = "deepagent-sandbox";
 
 /** Holders by process, and by the process namespace in which its number counts. */
@@ -98,17 +98,6 @@ export class Placeholders {
     this.files.push(file);
   }
 }
-
-/** A shell script that removes `ownHolders`, its `$0`, from the folders in its arguments. */
-export const REMOVE_HOLDERS = `
-sleep 1
-for path; do
-  rmdir "$path/$0"* 2>/dev/null
-  rmdir "$path" 2>/dev/null || continue
-  file="\${path%/*}/commondir"
-  case $path in */${COMMON_FOLDER_HOLDERS}) [ "$(cat "$file")" = ${OWN_COMMON_FOLDER} ] && rm -f "$file" ;; esac
-done
-`;
 
 function removeFolder(path: string): boolean {
   try {

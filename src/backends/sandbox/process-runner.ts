@@ -16,7 +16,7 @@ import {
   withLine,
   written,
 } from "./command-output.ts";
-import { END_MARKED, MARK_NAME, SYSTEM_PATH } from "./environment.ts";
+import { END_MARKED, MARK_NAME, SYSTEM_PATH, endScript } from "./environment.ts";
 
 /** A program to start, with all that it gets. */
 export interface ProcessRequest {
@@ -311,27 +311,6 @@ const waitForEnd = (child: ChildProcess): Promise<ProcessEnd> =>
 
 const ENVIRONMENT = { PATH: SYSTEM_PATH };
 
-/**
- * Reads the numbers of process groups from standard input, and kills these groups when the input ends without a `.`.
- * Also kills processes that left their group but have the mark of this process.
- */
-const SCRIPT = `
-groups=" "
-while read -r change id; do
-  case $change in
-    +) groups="$groups$id " ;;
-    .) exit ;;
-    -) groups="\${groups%% $id *} \${groups#* $id }" ;;
-  esac
-done
-for id in $groups; do kill -s KILL -- "-$id"; done
-end_marked() {${END_MARKED}}
-end_marked "$1"
-# Of what was being started when this process ended, some may not have had its mark yet.
-sleep 2
-end_marked "$1"
-`;
-
 /** A small shell that ends the remaining process groups when this process is gone, even if it was killed. */
 class ProcessGuard {
   readonly #mark: string;
@@ -344,7 +323,9 @@ class ProcessGuard {
 
   /** Starts the shell. Call it before the first program is started, so that there is no moment without a guard. */
   open(): void {
-    this.#shell ??= startWatcher(SCRIPT, [this.#mark], ENVIRONMENT);
+    // It looks twice: a program that was just starting when this process ended may not have had its mark yet.
+    const script = `end_marked() {${END_MARKED}}${endScript("guardGroups")}`;
+    this.#shell ??= startWatcher(script, [this.#mark], ENVIRONMENT);
   }
 
   /** Notes that a group began (`+`) or is gone (`-`). */

@@ -1,15 +1,14 @@
 import { isDoneWithin } from "../../core/clock.ts";
 import { errorMessage } from "../../core/errors.ts";
-import type { CallOptions } from "../backend.ts";
-import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
+import type { ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
 import { memberOf } from "../../core/unknown.ts";
-import { addPrefix, validatePath } from "../paths.ts";
-import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
+import { LimitedSandbox, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
 import { END_MARKED, MARK_NAME, unattended } from "./environment.ts";
 import { type FileTransfer, assignments, script, scriptLine } from "./sandbox-files.ts";
-import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, type ShellLimits } from "./shell-backend.ts";
+import type { ShellLimits } from "./shell-backend.ts";
+import texts from "../texts.json" with { type: "json" };
 
 /** Options for sandboxes of all providers. */
 export interface RemoteOptions extends ShellLimits {
@@ -48,9 +47,8 @@ const QUIET_MS = 2000;
 const ENDING_MS = 2000;
 
 /** A sandbox at a provider. Made by `openRemote`. */
-export class RemoteSandbox extends BaseSandbox {
+export class RemoteSandbox extends LimitedSandbox {
   readonly id: string;
-  readonly commands: Required<Pick<CommandFacts, "directory" | "timeout" | "outputBytes">>;
   readonly #machine: RemoteMachine;
   readonly #options: RemoteOptions;
   readonly #closing = new AbortController();
@@ -59,32 +57,22 @@ export class RemoteSandbox extends BaseSandbox {
   #closed: Promise<void> | undefined;
 
   constructor(machine: RemoteMachine, options: RemoteOptions, workdir: string) {
-    super({ root: workdir, readChunk: 256 * 1024, transfer: machine }, "remote");
+    super({ root: workdir, readChunk: 256 * 1024, transfer: machine }, options, "remote");
     this.id = machine.id;
     this.#machine = machine;
     this.#options = options;
-    const { timeout = DEFAULT_TIMEOUT, maxOutputBytes: outputBytes = DEFAULT_OUTPUT_BYTES } = options;
-    this.commands = { directory: workdir, timeout, outputBytes };
   }
 
-  async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
-    const refused = commandProblem(command, options);
-    if (refused !== undefined) return { output: `Error: ${refused}`, exitCode: 1, truncated: false };
-    const valid = validatePath(options.cwd ?? "/");
-    if (!valid.ok) return { output: `Error: ${valid.error}`, exitCode: 1, truncated: false };
-    const { directory, outputBytes } = this.commands;
-    const cwd = addPrefix(directory, valid.path);
+  override async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
+    const wrong = Object.keys(options.env ?? {}).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
+    const refused = `Error: '${wrong}' cannot be the name of an environment variable.`;
+    if (wrong !== undefined) return { output: refused, exitCode: 1, truncated: false };
     try {
-      return await this.#run(command, { ...options, cwd }, outputBytes);
+      return await super.execute(command, options);
     } catch {
       // Exceptions of a provider's package may name hosts and accounts.
-      const output = "Error: The sandbox did not run the command; it may have ended. Try again.";
-      return { output, exitCode: 1, truncated: false };
+      return { output: texts.commandNotRun, exitCode: 1, truncated: false };
     }
-  }
-
-  protected override runFileCommand(command: string, options: CallOptions): Promise<ExecuteResponse> {
-    return this.#run(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
   }
 
   /** Ends commands, jobs and leftover programs, and the sandbox if it was made for this object. */
@@ -100,11 +88,7 @@ export class RemoteSandbox extends BaseSandbox {
     return (this.#closed ??= end());
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  async #run(command: string, options: ExecuteOptions, maxOutputBytes: number): Promise<ExecuteResponse> {
+  protected async run(command: string, options: ExecuteOptions, maxOutputBytes: number) {
     const running = this.#runToEnd(command, options, maxOutputBytes);
     this.#running.add(running);
     try {
@@ -177,13 +161,6 @@ export class RemoteSandbox extends BaseSandbox {
       left = lastChunkAt + QUIET_MS - performance.now();
     return { exitCode, isBroken };
   }
-}
-
-function commandProblem(command: string, { env = {} }: ExecuteOptions): string | undefined {
-  if (command.trim() === "") return "Command must be a non-empty string.";
-  if (command.includes("\0")) return "Command contains a NUL character.";
-  const wrong = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
-  return wrong === undefined ? undefined : `'${wrong}' cannot be the name of an environment variable.`;
 }
 
 /** Opens a new sandbox, or the running one that `sandboxId` names, which `find` looks for. Throws `SandboxError`. */

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { isoTime, systemClock } from "../../core/clock.ts";
-import { oneLine } from "../../core/text.ts";
+import { fill, oneLine } from "../../core/text.ts";
 import type { BackgroundJobs, ExecuteOptions, JobInfo, JobResult, SandboxBackend } from "../executor.ts";
 import { CommandOutput, outputText } from "./command-output.ts";
 import { END_MARKED } from "./environment.ts";
 import { type RunCommand, askSandbox, script } from "./sandbox-files.ts";
 import { DEFAULT_OUTPUT_BYTES, MOST_JOBS, tooManyJobs, unknownJob } from "./shell-backend.ts";
+import texts from "../texts.json" with { type: "json" };
 
 /** Time between two renewals of running jobs, in ms. Jobs without one end after half an hour. */
 const RENEWAL_MS = 600_000;
@@ -71,11 +72,7 @@ export class SandboxJobs implements BackgroundJobs {
       let [from, length] = [1, this.#piece];
       for (; from <= DEFAULT_OUTPUT_BYTES + 1 && length === this.#piece; from += length) {
         const said = await this.#ask("read job", { id, from: String(from), count: String(this.#piece) });
-        if (said.get("result") !== "read")
-          return {
-            code: "not_found",
-            error: `The sandbox has lost the background job '${id}'; start it again`,
-          };
+        if (said.get("result") !== "read") return { code: "not_found", error: fill(texts.lostJob, id) };
         const bytes = Buffer.from(said.get("data") ?? "", "base64");
         ({ length } = bytes);
         output.add("stdout", bytes);

@@ -14,30 +14,20 @@ import {
 import { type BubblewrapOptions, visiblePath } from "./bubblewrap.ts";
 import { commandNotes } from "./command-notes.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
-import { SHELL, SHELL_DIALECT, ShellBackend, type ShellLimits } from "./shell-backend.ts";
+import { SHELL, SHELL_DIALECT, ShellBackend } from "./shell-backend.ts";
 import { allPlaces, startingPlaces } from "./starting-places.ts";
+import folders from "./system-folders.json" with { type: "json" };
 
 /** Folders of `readOnly` are at their own paths. */
-export type SeatbeltOptions = ShellLimits &
-  Pick<
-    BubblewrapOptions,
-    | "rootDir"
-    | "readOnly"
-    | "hidden"
-    | "protectsStarters"
-    | "env"
-    | "signs"
-    | "respectGitignore"
-    | "maxFileSizeMb"
-  >;
+export type SeatbeltOptions = Omit<
+  BubblewrapOptions,
+  "mountPath" | "repository" | "memoryMb" | "maxProcesses" | "scratchMb" | "bwrap"
+>;
 
 const PROGRAM = "/usr/bin/sandbox-exec";
 
 /** Folders that programs of the system need. Homes, mail and keychains are not among them. */
-const SYSTEM_FOLDERS = splitWords(`
-  /System /Library/Apple /Library/Developer /bin /dev /private/etc /private/var/db/timezone
-  /private/var/select /sbin /usr/bin /usr/lib /usr/libexec /usr/sbin /usr/share
-`);
+const SYSTEM_FOLDERS = splitWords(folders.macos);
 
 /**
  * The rules of macOS's sandbox for commands. They may start programs of the system, read `readable` and change

@@ -151,6 +151,12 @@ export interface ShellOptions extends ShellLimits {
 export const DEFAULT_TIMEOUT = 120;
 export const DEFAULT_OUTPUT_BYTES = 100_000;
 
+/** The reason why no shell can run a command line. */
+export function commandProblem(command: string): string | undefined {
+  if (command.trim() === "") return "Command must be a non-empty string.";
+  return command.includes("\0") ? "Command contains a NUL character." : undefined;
+}
+
 /** The shell that runs command lines: bash where there is one, because models write for it. */
 export const SHELL: string = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh";
 export const SHELL_DIALECT = SHELL === "/bin/bash" ? "bash" : "sh";
@@ -250,8 +256,8 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
   }
 
   async #launch(command: string, options: LaunchOptions): Promise<Launch | BackendFailure> {
-    if (command.trim() === "") return { code: "unsupported", error: "Command must be a non-empty string." };
-    if (command.includes("\0")) return { code: "unsupported", error: "Command contains a NUL character." };
+    const problem = commandProblem(command);
+    if (problem !== undefined) return { code: "unsupported", error: problem };
     return this.#options.launch(command, options, this.#runner);
   }
 

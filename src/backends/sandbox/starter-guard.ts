@@ -2,8 +2,8 @@
 import { relative } from "node:path";
 import { errorMessage } from "../../core/errors.ts";
 import type { BackendFailure } from "../errors.ts";
-import { SYSTEM_PATH } from "./environment.ts";
-import { Placeholders, REMOVE_HOLDERS, ownHolders } from "./placeholders.ts";
+import { SYSTEM_PATH, endScript } from "./environment.ts";
+import { Placeholders, ownHolders } from "./placeholders.ts";
 import { LastWill } from "./process-runner.ts";
 import { type ProtectedPlaces, gitPlaces, startingPlaces } from "./starting-places.ts";
 
@@ -49,7 +49,7 @@ export class StarterGuards {
       const held = Placeholders.hold(all("missing"), all("withoutCommonFolder"));
       this.#will ??= new LastWill({
         file: "/bin/sh",
-        args: ["-c", REMOVE_HOLDERS, ownHolders(), ...held.folders],
+        args: ["-c", endScript("removeHolders"), ownHolders(), ...held.folders],
         env: { PATH: SYSTEM_PATH },
       });
       for (const [index, { known }] of guarded.entries())
@@ -57,10 +57,8 @@ export class StarterGuards {
       const fixed = guarded.flatMap(({ known }) => [...known]);
       return { fixed: [...fixed, ...held.files], empty: held.folders, release: () => held.release() };
     } catch (error) {
-      return {
-        code: "io",
-        error: `The command was not run: the sandbox could not be prepared (${/^\w+/.exec(errorMessage(error))?.[0] ?? "unknown"})`,
-      };
+      const reason = /^\w+/.exec(errorMessage(error))?.[0] ?? "unknown";
+      return { code: "io", error: `The command was not run: the sandbox could not be prepared (${reason})` };
     }
   }
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseStore, Item } from "@langchain/langgraph-checkpoint";
 import { ConfigurationError } from "../../core/errors.ts";
+import { fill } from "../../core/text.ts";
 import type { StoredMemories } from "../../storage/memories/store.ts";
 import type { Backend, BackendRuntime, FileData } from "../backend.ts";
 import { errors } from "../errors.ts";
@@ -17,6 +18,7 @@ import {
 import { decodeBase64, isTextType } from "../mime.ts";
 import { isAtOrBelow, subfolder, withSlash } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
+import texts from "../texts.json" with { type: "json" };
 
 const isBatched = (store: object): store is { store: BaseStore } =>
   "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
@@ -65,23 +67,17 @@ export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRunti
 function checkNamespace(given: readonly string[]): string[] {
   const parts: readonly unknown[] = Array.isArray(given) ? given : [];
   const missing = parts.findIndex((part) => typeof part !== "string");
-  if (missing >= 0) {
-    throw new ConfigurationError(
-      "STORE_NAMESPACE",
-      `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so everyone without a value there would share files; set it for each run, or choose another part`,
-    );
-  }
+  if (missing >= 0) throw badNamespace(fill(texts.noNamespacePart, missing + 1, String(parts[missing])));
   const isUsable = (part: unknown): boolean => /^[A-Za-z0-9_.@+:~-]+$/.test(String(part));
-  if (parts.length === 0 || !parts.every(isUsable)) throw badNamespace(given);
+  if (parts.length === 0 || !parts.every(isUsable)) throw unusableNamespace(given);
   return [...given];
 }
 
 /** Many stores refuse periods and colons, too, but only they can know. */
-const badNamespace = (namespace: readonly string[]): ConfigurationError =>
-  new ConfigurationError(
-    "STORE_NAMESPACE",
-    `The store namespace ${JSON.stringify(namespace)} is not usable: use at least one part, each made of letters, digits and _ @ + ~ - (and periods and colons, where the store takes them)`,
-  );
+const unusableNamespace = (namespace: readonly string[]): ConfigurationError =>
+  badNamespace(fill(texts.unusableNamespace, JSON.stringify(namespace)));
+
+const badNamespace = (problem: string) => new ConfigurationError("STORE_NAMESPACE", problem);
 
 const isVersioned = (store: object): store is Pick<StoredMemories, "getVersioned" | "putIf"> =>
   "getVersioned" in store && "putIf" in store;
@@ -148,7 +144,7 @@ class StoreFiles implements FileStore {
 
   explain(thrown: unknown): string {
     if (thrown instanceof Error && thrown.name === "InvalidNamespaceError")
-      throw badNamespace(this.#namespace);
+      throw unusableNamespace(this.#namespace);
     if (thrown instanceof NoFileError)
       return "the store has a value of another program there, which is not a file; choose another path";
     return "the store failed; try again";
@@ -225,17 +221,9 @@ export class StoreBackend extends FileStoreBackend {
     runtimeOrOptions?: BackendRuntime | StateAndStore | StoreBackendOptions,
     options?: StoreBackendOptions,
   ) {
-    const split = splitArguments(
-      "StoreBackend",
-      {
-        store: "anything",
-        namespace: "anything",
-        fileFormat: "a text",
-        clock: "a function",
-      },
-      runtimeOrOptions,
-      options,
-    );
+    const own = { store: "anything", namespace: "anything" } as const;
+    const table = { ...own, fileFormat: "a text", clock: "a function" } as const;
+    const split = splitArguments("StoreBackend", table, runtimeOrOptions, options);
     super(() => {
       const runtime = split.runtime ?? ambientRuntime();
       const store = split.options.store ?? runtime?.store;

@@ -3,12 +3,14 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import tables from "../options.json" with { type: "json" };
 import type { FileData } from "../backend.ts";
-import texts from "../errors.json" with { type: "json" };
+import { fill } from "../../core/text.ts";
+import failures from "../errors.json" with { type: "json" };
+import texts from "../texts.json" with { type: "json" };
 import { toBytes, toFileData } from "../file-data.ts";
 import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from "../file-store.ts";
 import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { type LoadPackage, loadOptional } from "../../core/optional-package.ts";
-import { memberOf } from "../../core/unknown.ts";
+import { defined, memberOf } from "../../core/unknown.ts";
 import { validatePath } from "../paths.ts";
 import columns from "./postgres-columns.json" with { type: "json" };
 
@@ -73,28 +75,18 @@ export class PostgresFiles implements FileStore {
     if (bytes.byteLength > this.#place.maxBytes)
       throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
     const isText = typeof data.content === "string";
-    const content = isText ? data.content : Buffer.from(bytes).toString("base64");
-    const values = [
-      this.#keyOf(path),
-      content,
-      isText ? "utf8" : "base64",
-      bytes.byteLength,
-      randomUUID(),
-      data.modified_at,
-    ];
+    const [content, encoding] = isText
+      ? [data.content, "utf8"]
+      : [Buffer.from(bytes).toString("base64"), "base64"];
+    const values = [this.#keyOf(path), content, encoding, bytes.byteLength, randomUUID(), data.modified_at];
     const changed = `content = $2, encoding = $3, size = $4, version = $5, modified_at = $6`;
     const insert = `insert into ${this.#table} (path, content, encoding, size, version, modified_at, created_at)
       values ($1, $2, $3, $4, $5, $6, $7) on conflict (path) do`;
-    const stored = await (typeof expected === "object"
-      ? this.#query(`update ${this.#table} set ${changed} where path = $1 and version = $7`, [
-          ...values,
-          expected.version,
-        ])
-      : this.#query(`${insert} ${expected === "any" ? `update set ${changed}` : "nothing"}`, [
-          ...values,
-          data.created_at,
-        ]));
-    return stored.rowCount === 1;
+    const [sql, last] =
+      typeof expected === "object"
+        ? [`update ${this.#table} set ${changed} where path = $1 and version = $7`, expected.version]
+        : [`${insert} ${expected === "any" ? `update set ${changed}` : "nothing"}`, data.created_at];
+    return (await this.#query(sql, [...values, last])).rowCount === 1;
   }
 
   async remove(path: string): Promise<void> {
@@ -202,11 +194,8 @@ export class PostgresFiles implements FileStore {
     // The type is the one that the package declares. Its named exports are properties of the default one.
     type PostgresPackage = { Pool: new (settings: Record<string, unknown>) => OwnPool };
     const { Pool } = (loaded as { default: PostgresPackage }).default;
-    const pool = new Pool({
-      ...(connectionString === undefined ? {} : { connectionString }),
-      connectionTimeoutMillis: 10_000,
-      allowExitOnIdle: true,
-    });
+    const settings = { connectionTimeoutMillis: 10_000, allowExitOnIdle: true };
+    const pool = new Pool({ ...settings, ...defined({ connectionString }) });
     // An idle connection that breaks is replaced with the next query.
     pool.on("error", () => {});
     return (this.#own = pool);
@@ -230,10 +219,7 @@ export class PostgresFiles implements FileStore {
     const wrong = Object.entries(COLUMNS).filter(([name, type]) => columns.get(name) !== type);
     if (wrong.length === 0) return;
     const names = wrong.map(([name, type]) => `${name} ${type}`).join(", ");
-    throw new ConfigurationError(
-      "POSTGRES_TABLE",
-      `the table ${this.#place.table} exists with other columns: it lacks ${names}; choose another name with the option table`,
-    );
+    throw new ConfigurationError("POSTGRES_TABLE", fill(texts.otherColumns, this.#place.table, names));
   }
 
   async #columnsOf(pool: PostgresPool): Promise<Map<string, string>> {
@@ -251,7 +237,7 @@ const toIsoText = (time: unknown): string => (time instanceof Date ? time.toISOS
 const CHECK = "check that it runs and that the connection settings are right";
 
 /** Explanations of Postgres error codes, with a remedy. */
-const POSTGRES_ERRORS: Readonly<Record<string, string>> = texts.ofPostgres;
+const POSTGRES_ERRORS: Readonly<Record<string, string>> = failures.ofPostgres;
 
 export interface PostgresBackendOptions {
   /** `postgres://user:password@host:port/database`. Default: the `PG…` variables of the environment. */

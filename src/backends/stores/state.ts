@@ -1,14 +1,5 @@
 import { isoTime, systemClock } from "../../core/clock.ts";
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendRuntime,
-  CallOptions,
-  FileData,
-  FileUploadResponse,
-  ThreadFiles,
-  WriteResult,
-} from "../backend.ts";
+import type * as port from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
 import { CheckedBackend, FILES_ONLY, loadedBy, storedBy } from "../checked-backend.ts";
 import { type BackendFailure, errors } from "../errors.ts";
@@ -29,7 +20,7 @@ import {
 export type StateBackendOptions = FileStoreBackendOptions;
 
 interface StatePath extends Located, StateBackendOptions {
-  files: ThreadFiles;
+  files: port.ThreadFiles;
   /** True if the caller puts the change into the state; else the calling task has stored it already. */
   returnsChange: boolean;
 }
@@ -68,7 +59,7 @@ const STATE_OPERATIONS: Operations<StatePath> = {
   },
 };
 
-function putChange(at: StatePath, bytes: Uint8Array, old: FileData | undefined): WriteResult {
+function putChange(at: StatePath, bytes: Uint8Array, old: port.FileData | undefined): port.WriteResult {
   const { path, files, fileFormat, clock = systemClock, returnsChange } = at;
   const times = { now: isoTime(clock()), createdAt: old?.created_at };
   const data = toFileData(path, bytes, times, fileFormat);
@@ -86,20 +77,16 @@ function putChange(at: StatePath, bytes: Uint8Array, old: FileData | undefined):
  * result at once, so parallel calls cannot interleave.
  */
 export class StateBackend extends CheckedBackend<true> {
-  readonly capabilities: Partial<BackendCapabilities> = { ...FILES_ONLY, lifetime: "thread" };
-  readonly #runtime: BackendRuntime | undefined;
+  readonly capabilities: Partial<port.BackendCapabilities> = { ...FILES_ONLY, lifetime: "thread" };
+  readonly #runtime: port.BackendRuntime | undefined;
   readonly #options: StateBackendOptions;
 
   constructor(
-    runtimeOrOptions?: BackendRuntime | StateAndStore | StateBackendOptions,
+    runtimeOrOptions?: port.BackendRuntime | StateAndStore | StateBackendOptions,
     options?: StateBackendOptions,
   ) {
-    const split = splitArguments(
-      "StateBackend",
-      { fileFormat: "a text", clock: "a function" },
-      runtimeOrOptions,
-      options,
-    );
+    const table = { fileFormat: "a text", clock: "a function" } as const;
+    const split = splitArguments("StateBackend", table, runtimeOrOptions, options);
     super(STATE_OPERATIONS, (path) => {
       const valid = validatePath(path);
       if (!valid.ok) return valid;
@@ -111,11 +98,14 @@ export class StateBackend extends CheckedBackend<true> {
     this.#options = split.options;
   }
 
-  [bindRuntime](runtime: BackendRuntime): Backend {
+  [bindRuntime](runtime: port.BackendRuntime): port.Backend {
     return this.#runtime === undefined ? new StateBackend(runtime, this.#options) : this;
   }
 
-  override uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): FileUploadResponse[] {
+  override uploadFiles(
+    files: Array<[string, Uint8Array]>,
+    options?: port.CallOptions,
+  ): port.FileUploadResponse[] {
     const answers = super.uploadFiles(files, options);
     if (this.#runtime === undefined) return answers;
     // Programs for deepagents read the change of all files from the list.
@@ -124,5 +114,5 @@ export class StateBackend extends CheckedBackend<true> {
   }
 }
 
-const missingFile = (path: string, files: ThreadFiles): BackendFailure =>
+const missingFile = (path: string, files: port.ThreadFiles): BackendFailure =>
   hasBelow(path, files.entries()) ? errors.isDirectory(path) : errors.fileNotFound(path);

@@ -7,7 +7,7 @@ import type { MemoryDatabase } from "./contracts.ts";
 import { AFTER, IDS, IN_ORDER, type ItemPosition, idList, rangeStretch } from "./items.ts";
 import { rangeBelow } from "./namespaces.ts";
 import type { EmbeddedItem, NearPassage, UnembeddedItem } from "./passages.ts";
-import { CLAIM_MS, Nearest, PASSAGES_LENGTH, vectorBytes, unitVector } from "./passages.ts";
+import { CLAIM_MS, PASSAGES_LENGTH, product, vectorBytes, unitVector } from "./passages.ts";
 
 /** Old items put into the queue in one transaction. */
 const FILL = 500;
@@ -156,7 +156,9 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     const { id: model } = await this.#model();
     const [numbers = []] = await this.embedder.embed([query], "query", signal);
     await this.#expectDims(numbers.length);
-    const nearest = new Nearest(numbers);
+    const wanted = unitVector(numbers);
+    /** The passage of each item that is most like the query. */
+    const best = new Map<number, NearPassage>();
     const { engine } = this.#database.within(namespacePrefix);
     const values = { ...rangeStretch(rangeBelow(namespacePrefix)), now: this.#clock(), model };
     for (let [after, size]: [object, number] = [{}, VECTORS_PER_TURN / 8]; ;) {
@@ -166,9 +168,14 @@ SELECT i.id, i.namespace, i.key, p.number, p.vector
 FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
 LEFT JOIN store_passages AS p ON p.item = i.id AND p.model = @model ORDER BY i.namespace, i.key`;
       const rows = await engine.read(() => all<PassageRow>(sql, page));
-      for (const row of rows) nearest.add(row);
+      for (const { id, number, vector } of rows) {
+        const likeness = vector === null ? undefined : product(wanted, vector);
+        if (likeness === undefined || number === null) continue;
+        if (likeness > (best.get(id)?.likeness ?? -Infinity)) best.set(id, { id, number, likeness });
+      }
       const last = rows.at(-1);
-      if (last === undefined) return nearest.first(limit);
+      if (last === undefined)
+        return [...best.values()].sort((a, b) => b.likeness - a.likeness).slice(0, limit);
       // Items have one vector or many.
       [after, size] = [
         { namespace: last.namespace, key: last.key },

@@ -1,8 +1,10 @@
 /** The rows of memories, and the statements that read and write them in any database. */
 import type { Item } from "@langchain/langgraph-checkpoint";
 import { MemoryTooLarge, StorageError } from "../../core/errors.ts";
+import { fill } from "../../core/text.ts";
 import type { MemoryDatabase } from "./contracts.ts";
 import { type NamespaceRange, decodeNamespace } from "./namespaces.ts";
+import texts from "../texts.json" with { type: "json" };
 
 /** A place in the order of items. Its namespace is encoded. */
 export interface ItemPosition {
@@ -126,12 +128,7 @@ function parseValue({ key, value }: ItemRow): Record<string, unknown> {
     // `valueJson` wrote it from a value of this type.
     return JSON.parse(value) as Record<string, unknown>;
   } catch (thrown) {
-    throw new StorageError(
-      "storage_corrupt",
-      `A row of the database of memories is damaged and cannot be read. It was left untouched: restore a backup ` +
-        `copy, or delete the memory '${key}'.`,
-      { cause: thrown },
-    );
+    throw new StorageError("storage_corrupt", fill(texts.damagedMemory, key), { cause: thrown });
   }
 }
 

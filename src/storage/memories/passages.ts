@@ -59,27 +59,6 @@ export interface UnembeddedItem {
 /** Time during which no other process takes an item that one has taken, in ms. */
 export const CLAIM_MS = 120_000;
 
-/** Keeps of each item the passage that is most like the query. */
-export class Nearest {
-  readonly #wanted: Float32Array;
-  readonly #best = new Map<number, NearPassage>();
-
-  constructor(query: readonly number[]) {
-    this.#wanted = unitVector(query);
-  }
-
-  /** Looks at a stored passage, or at an item that has none. */
-  add({ id, number, vector }: { id: number; number: number | null; vector: Uint8Array | null }): void {
-    const likeness = vector === null ? undefined : product(this.#wanted, vector);
-    if (likeness === undefined || number === null) return;
-    if (likeness > (this.#best.get(id)?.likeness ?? -Infinity)) this.#best.set(id, { id, number, likeness });
-  }
-
-  first(limit: number): NearPassage[] {
-    return [...this.#best.values()].sort((a, b) => b.likeness - a.likeness).slice(0, limit);
-  }
-}
-
 /** A vector of length 1: the product of two is their cosine, from -1 to 1. */
 export function unitVector(numbers: readonly number[]): Float32Array {
   let squares = 0;

@@ -2,6 +2,7 @@
 import { StorageError, type StorageErrorCode, codeOf } from "../../core/errors.ts";
 /** Classes of SQLSTATE, or single codes, with our code and text; the first match counts. */
 import errors from "./errors.json" with { type: "json" };
+import texts from "../texts.json" with { type: "json" };
 
 /** True if the transaction was rolled back because of another one, and may be repeated. */
 export const isRepeatable = (thrown: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(thrown) ?? "");
@@ -11,13 +12,10 @@ export const isReadOnly = (thrown: unknown): thrown is Error => codeOf(thrown) =
 /** Anything that is not a known failure of Postgres comes back as it is. */
 export function postgresError(thrown: unknown): unknown {
   if (thrown instanceof SyntaxError) {
-    const text =
-      "A row of the database of runs is damaged and cannot be read. It was left untouched: restore a backup.";
-    return new StorageError("storage_corrupt", text, { cause: thrown });
+    return new StorageError("storage_corrupt", texts.damagedPostgresRow, { cause: thrown });
   }
   if (thrown instanceof Error && thrown.message.startsWith("Cannot use a pool after")) {
-    const text = "This server is stopping and has closed its storage. Try again in a moment.";
-    return new StorageError("storage_busy", text, { cause: thrown });
+    return new StorageError("storage_busy", texts.closedStorage, { cause: thrown });
   }
   const code = codeOf(thrown) ?? (isBrokenOff(thrown) ? "08006" : "");
   const known = errors.find(({ states }) => states.split(" ").some((state) => code.startsWith(state)));

@@ -6,6 +6,7 @@ import { monotonicClock } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
 import { CONNECTED_LOCK } from "../../runs/sql/dialects.ts";
 import { postgresError } from "./errors.ts";
+import texts from "../texts.json" with { type: "json" };
 
 /** Ids of one notification: Postgres takes 8000 bytes. */
 const IDS_AT_ONCE = 200;
@@ -95,9 +96,7 @@ export class ChangeNews {
   #check(): void {
     if (this.#client === undefined) return;
     if (this.#toldAt !== undefined && monotonicClock() - this.#toldAt > DEAF_MS) {
-      const text = this.#hasHeard
-        ? "The connection that listens for changes of other servers was silent and is replaced."
-        : "No notifications from other servers arrive: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
+      const text = this.#hasHeard ? texts.silentNews : texts.noNews;
       this.#all((listener) => listener.failed(new StorageError("storage_io", text)));
       this.#leave();
       void this.#connect(0);

@@ -56,18 +56,8 @@ export const isBusy = (thrown: unknown): boolean =>
 /** Makes the error for a directory that cannot hold the database. `hasLinks`: there are links on its path. */
 export function directoryError(name: string, thrown: unknown, hasLinks: boolean): StorageError {
   const code = codeOf(thrown) ?? "";
-  const reasons: Readonly<Record<string, string>> = {
-    EACCES: "permission was denied",
-    EPERM: "permission was denied",
-    EROFS: "the file system is read-only",
-    ENOTDIR: "a part of its path is a file",
-    ENOENT: hasLinks
-      ? "a link on its path leads to a place that does not exist"
-      : "no directory can be created there",
-    ELOOP: "the links on its path lead in a circle",
-    ENOSPC: "there is no space left",
-  };
-  const reason = reasons[code] ?? (code === "" ? errorMessage(thrown) : code);
-  const message = `The directory of the database ${name} cannot be used: ${reason}. Choose another data directory with --data-dir, or correct this one.`;
+  const reasons: Readonly<Record<string, string>> = texts.directoryErrors;
+  const known = reasons[code === "ENOENT" && hasLinks ? "ENOENT by a link" : code];
+  const message = fill(texts.unusableDirectory, name, known ?? (code === "" ? errorMessage(thrown) : code));
   return new StorageError("storage_directory", message, { cause: thrown });
 }

@@ -1,6 +1,7 @@
 /** The driver over Node's own SQLite. It answers and fails as better-sqlite3 does. */
 import { createRequire, isBuiltin } from "node:module";
 import { orElse } from "../../core/errors.ts";
+import codes from "./result-codes.json" with { type: "json" };
 import type { Database, OpenOptions, RunResult, Statement, Transaction, AnyFunction } from "./api.ts";
 
 /** The part of `node:sqlite` that is used here; only later versions of Node have its types. */
@@ -150,18 +151,9 @@ const toRow = (row: NodeRow): NodeRow =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, bytes(value)]));
 
 /** Names of SQLite's primary result codes, from 0. */
-const RESULT_CODES = (
-  "OK ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN " +
-  "PROTOCOL EMPTY SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB"
-).split(" ");
+const RESULT_CODES = codes.primary.split(" ");
 /** Extended codes that this program distinguishes from their primary ones. */
-const EXTENDED: Readonly<Record<number, string>> = {
-  517: "BUSY_SNAPSHOT",
-  1555: "CONSTRAINT_PRIMARYKEY",
-  2067: "CONSTRAINT_UNIQUE",
-  3091: "CONSTRAINT_DATATYPE",
-  4874: "IOERR_SHMSIZE",
-};
+const EXTENDED: Readonly<Record<string, string>> = codes.extended;
 
 /** The name of an extended result code, as better-sqlite3 reports it, or of its primary one. */
 export const codeName = (number: number): string =>

@@ -3,8 +3,7 @@ import { z } from "zod";
 import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
 import { chooseTools, type ToolWishes } from "../../../src/agent/build/agent-files.ts";
 import table from "../../../src/agent/build/tool-names.json" with { type: "json" };
-import { FILE_TOOL_NAMES } from "../../../src/tools/index.ts";
-import { WEB_TOOL_NAMES } from "../../../src/tools/options.ts";
+import { FILE_TOOL_NAMES, WEB_TOOL_NAMES } from "../../../src/tools/options.ts";
 import { openWorld } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
 

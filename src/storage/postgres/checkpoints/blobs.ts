@@ -12,6 +12,8 @@ const BYTES_OF_OBJECT = 64 * 1024;
 /** Values of one thread that are read at the same time. */
 export const PARALLEL_READS = 8;
 
+type BlobRow = { content: Uint8Array | null; object: string | null; bytes: number | null };
+
 const sha256 = (content: Uint8Array): Buffer => createHash("sha256").update(content).digest();
 
 /** Serialised values by the hash of their content. Without `objects` all of them are rows. */
@@ -35,14 +37,8 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
       return hash;
     },
     get: async (hash) => {
-      const [row] = await lookUps.run(() =>
-        query<{
-          content: Uint8Array | null;
-          object: string | null;
-          bytes: number | null;
-        }>(access, sql("blob"), { hash }),
-      );
-      if (row === undefined) throw new StorageError("storage_corrupt", MISSING);
+      const [row] = await lookUps.run(() => query<BlobRow>(access, sql("blob"), { hash }));
+      if (row === undefined) throw new StorageError("storage_corrupt", texts.missingValue);
       if (row.content !== null) return row.content;
       if (objects === undefined) throw new StorageError("storage_directory", NO_PLACE);
       await objects.assertOurs();
@@ -53,5 +49,3 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
     },
   };
 }
-
-const MISSING = "The Postgres schema lacks a part of a thread. Restore a backup, or start a new thread.";

@@ -1,4 +1,4 @@
-/** Checkpoints of LangGraph in Postgres. */
+/** Checkpoints of LangGraph in Postgres, and the history of threads. */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type {
   Checkpoint,
@@ -9,20 +9,22 @@ import type {
   PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { BaseCheckpointSaver, WRITES_IDX_MAP, copyCheckpoint } from "@langchain/langgraph-checkpoint";
+import { mapAtMost } from "../../../core/concurrency.ts";
+import { groupBy } from "../../../core/group-by.ts";
 import type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "../../../runs/thread-ports.ts";
 import { FencedOffError } from "../../../runs/thread-ports.ts";
 import type { Principal } from "../../../runs/run.ts";
-import { type GraphAddress, readAddress, configAt, missingField } from "../../checkpoints/address.ts";
+import type { GraphAddress } from "../../checkpoints/address.ts";
+import { readAddress, configAt, missingField, timeOfId } from "../../checkpoints/address.ts";
 import { LargeValues } from "../../checkpoints/large-values.ts";
-import { withBytes } from "../../checkpoints/serializer.ts";
-import { type WriteRow, PASSING, PassingWrites } from "../../checkpoints/writes.ts";
+import { mentions, withBytes } from "../../checkpoints/serializer.ts";
+import { type WriteRow, PASSING, PassingWrites, UNFINISHED_CHANNELS } from "../../checkpoints/writes.ts";
 import { TaskResults, ObservedPromise, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../../runs/sql/steps.ts";
 import { type Access, postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { PARALLEL_READS, postgresBlobs } from "./blobs.ts";
 import { sql } from "./queries.ts";
-import { deltaHistories, copyThread, threadSteps, listThreads, writtenWith } from "./thread-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
 
 interface CheckpointRow {
@@ -35,6 +37,18 @@ interface CheckpointRow {
   checkpoint: Uint8Array;
   metadata: Uint8Array;
 }
+
+/** A checkpoint of a thread's own graph, among those that led to another one. */
+interface Link {
+  id: string;
+  parent: string | null;
+  step: number;
+  source: string;
+  made_at: string;
+}
+
+/** A write, or a checkpoint that stores the value of a channel and has no write to it. */
+type HistoryRow = Omit<WriteRow, "task_id"> & { id: string; found: boolean; task_id: string | null };
 
 /** A query that stores something, unless the thread was taken with a token that this process does not hold. */
 const ifHeld = (put: string): string =>
@@ -288,32 +302,89 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async threads(): Promise<string[]> {
     await this.#settled();
-    return listThreads(this.#access);
+    return (await query<{ id: string }>(this.#access, sql("threads"))).map(({ id }) => id);
   }
 
-  async steps(threadId: string): Promise<ThreadStep[]> {
+  async steps(thread: string): Promise<ThreadStep[]> {
     await this.#settled();
-    return threadSteps(this.#access, this.#large, threadId);
+    const way = `${sql("chain")} SELECT * FROM chain ORDER BY depth DESC`;
+    const chain = await query<Link>(this.#access, way, { thread, id: null });
+    type Written = { id: string; type: string; value: Uint8Array };
+    const written = groupBy(await query<Written>(this.#access, sql("messages"), { thread }), ({ id }) => id);
+    const messagesAt = (checkpoint: string): Promise<unknown[]> =>
+      Promise.all(
+        (written.get(checkpoint) ?? []).map(({ type, value }) => this.#large.loadsTyped(type, value)),
+      );
+    // A checkpoint of input alone has nothing in the channels yet.
+    const made = chain.filter(({ source }) => source !== "input");
+    return mapAtMost(PARALLEL_READS, made, async ({ id, parent, step, made_at }) => {
+      // The writes at the checkpoint before make the step.
+      const messages = parent === null ? [] : await messagesAt(parent);
+      return { number: step, checkpointId: id, time: Date.parse(made_at), messages };
+    });
   }
 
-  async writtenWith(threadId: string, text: string): Promise<WrittenMessages[]> {
+  /** Finds the messages that hold `text`, in graphs inside the thread too. */
+  async writtenWith(thread: string, text: string): Promise<WrittenMessages[]> {
     await this.#settled();
-    return writtenWith(this.#access, this.#large, { thread: threadId, text });
+    type Written = { namespace: string; id: string; type: string; value: Uint8Array };
+    const rows = await query<Written>(this.#access, sql("written with"), { thread, text });
+    const found = await mapAtMost(PARALLEL_READS, rows, async ({ namespace, id, type, value }) => {
+      if (!mentions(await this.#large.whole(type, value), text)) return [];
+      return [{ namespace, time: timeOfId(id), messages: await this.#large.loadsTyped(type, value) }];
+    });
+    return found.flat();
   }
 
-  async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
+  async copyThread(thread: string, target: string, checkpointId: string | null = null): Promise<boolean> {
     await this.#settled();
-    return copyThread(this.#access, { thread: source, target }, checkpointId ?? null);
+    const place = { thread, target };
+    return postgresEngine(this.#access).write(function* () {
+      const last = `${sql("chain")} SELECT * FROM chain ORDER BY depth LIMIT 1`;
+      const begin = yield* first<Link>(last, { thread, id: checkpointId });
+      if (begin === undefined) return false;
+      const newest = yield* first<{ id: string }>(sql("newest id"), { thread });
+      yield* change(sql("copy blobs"), place);
+      yield* change(`${sql("chain")}\n${sql("copy checkpoints")}`, { ...place, id: begin.id });
+      yield* change(`${sql("chain")}\n${sql("copy writes")}`, {
+        ...place,
+        id: begin.id,
+        isNewest: newest?.id === begin.id ? 1 : 0,
+        unfinished: JSON.stringify(UNFINISHED_CHANNELS),
+      });
+      return true;
+    });
   }
 
+  /** Returns histories without the writes at the checkpoint itself, which is the newest one by default. */
   override async getDeltaChannelHistory(options: {
     config: RunnableConfig;
     channels: string[];
   }): Promise<Record<string, DeltaChannelHistory>> {
-    const { threadId: thread, namespace, checkpointId: id } = readAddress(options.config);
+    const { threadId: thread, namespace, checkpointId: id = null } = readAddress(options.config);
     const channels = [...new Set(options.channels)];
-    if (thread === undefined) return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
+    const histories = new Map(channels.map((name): [string, DeltaChannelHistory] => [name, { writes: [] }]));
+    if (thread === undefined) return Object.fromEntries(histories);
     await this.#settled();
-    return deltaHistories(this.#access, this.#large, { thread, namespace, id: id ?? null }, channels);
+    const place = { thread, namespace };
+    const rows = await query<HistoryRow>(this.#access, sql("history"), { ...place, id, channels });
+    const seeds = groupBy(
+      rows.filter(({ found }) => found),
+      (row) => row.id,
+    );
+    type Seed = { id: string; type: string; checkpoint: Uint8Array };
+    const ids = [...seeds.keys()];
+    for (const row of await query<Seed>(this.#access, sql("seeds"), { ...place, ids })) {
+      const wanted = (seeds.get(row.id) ?? []).map(({ channel }) => channel);
+      const { channel_values: values } = await this.#large.loadsCheckpoint(row.type, row.checkpoint, wanted);
+      for (const channel of wanted) {
+        const history = histories.get(channel);
+        if (history !== undefined) history.seed = values[channel];
+      }
+    }
+    const isWrite = (row: HistoryRow): row is HistoryRow & WriteRow => row.task_id !== null;
+    for (const write of await revive(rows.filter(isWrite), this.#large, PARALLEL_READS))
+      histories.get(write[1])?.writes.push(write);
+    return Object.fromEntries(histories);
   }
 }

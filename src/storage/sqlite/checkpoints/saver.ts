@@ -270,16 +270,11 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   async copyThread(thread: string, target: string, checkpointId?: string): Promise<boolean> {
     const last = checkpointId ?? this.#sql.newest.get({ thread, namespace: "" }) ?? "";
     const way = this.#sql.way.all({ thread, id: last }).map(({ id }) => id);
+    const unfinished = JSON.stringify(UNFINISHED_CHANNELS);
     for (let at = 0; at < way.length; at += STEPS_PER_TURN) {
       await ownTurn();
       const ids = way.slice(at, at + STEPS_PER_TURN);
-      const some = {
-        thread,
-        target,
-        last,
-        ids: JSON.stringify(ids),
-        unfinished: JSON.stringify(UNFINISHED_CHANNELS),
-      };
+      const some = { thread, target, last, ids: JSON.stringify(ids), unfinished };
       const copy = (): number | undefined => {
         this.#sql.copyCheckpoints.run(some);
         this.#sql.copyWrites.run(some);
