@@ -13,7 +13,7 @@ import { approvalsOfChanges, changesOfMany, changesOfRun, inFolder, joinedChange
 import { renderedDiff } from "./whole-text.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { type ScreenContext, headOf, waitingFor } from "./screen-context.ts";
-import { filePath, filesPath, isShared, linesPath } from "../contracts/viewer.ts";
+import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
 import { isAsItIs } from "./unchanged.ts";
 
 const MAX = {
