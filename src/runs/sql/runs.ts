@@ -115,11 +115,14 @@ export const NO_RUNS: Readonly<Record<RunStatus, number>> = {
   cancelled: 0,
 };
 
-/** Counts the next 2000 runs of all principals by status; `last` is the highest number among them. */
+/**
+ * Counts the next 2000 runs of all principals by status, without those that agents started in the background; `last` is
+ * the highest number among them.
+ */
 export const countNext = (after: number): Steps<{ status: RunStatus; count: number; last: number }[]> =>
   all(
     `SELECT status, count(*) AS count, max(number) AS last FROM (
-       SELECT status, number FROM runs WHERE number > @after ORDER BY number LIMIT 2000
+       SELECT status, number FROM runs WHERE number > @after AND parent_id IS NULL ORDER BY number LIMIT 2000
      ) AS next GROUP BY status`,
     { after },
   );

@@ -1,0 +1,39 @@
+/** What commands about runs print, called as functions. */
+import { expect, test, vi } from "vitest";
+import { listRuns } from "../../../src/cli/runs.ts";
+import type { LocalRuns } from "../../../src/cli/local-runs.ts";
+import type { RunService } from "../../../src/runs/service.ts";
+import { agentWith, reportsIn, start, startedIn } from "../../runs/background/support.ts";
+import { ME, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+
+async function printed(service: RunService, act: (local: LocalRuns) => Promise<unknown>): Promise<string> {
+  const write = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  const runs = service.as({ principal: ME });
+  const runsCommand = (...words: readonly string[]): string => `runs ${words.join(" ")}`;
+  try {
+    // The parts of it that these commands use.
+    await act({ runs, operator: service, runsCommand } as unknown as LocalRuns);
+    return write.mock.calls.map(([text]) => String(text)).join("");
+  } finally {
+    write.mockRestore();
+  }
+}
+
+test("agents in the background are not counted as runs of other people", async () => {
+  const agent = agentWith(
+    (request) => {
+      if (reportsIn(request).length > 0) return { text: "all told" };
+      return startedIn(request).length > 0 ? { text: "I wait." } : { toolCalls: [start("child: look")] };
+    },
+    () => ({ text: "found it" }),
+  );
+  const { service } = openServer(databaseFile(), agent);
+  const { id } = await startRun(service, "the task");
+  await reach(service, id, "completed");
+  const own = await printed(service, (local) => listRuns(local, {}));
+  expect(own).toContain(id);
+  expect(own).not.toContain("Others");
+  const theirs = await service.as({ principal: "ada" }).control.start({ task: "hers" });
+  expect(theirs.ok).toBe(true);
+  expect(await printed(service, (local) => listRuns(local, {}))).toMatch(/\bOthers, .* have 1 run\b/);
+});
