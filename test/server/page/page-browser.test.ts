@@ -76,6 +76,22 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages).toEqual([]);
   });
 
+  test("the request that has the focus is updated like the others", async () => {
+    const { service, runId, view } = await waitingRun("a", "b", "c");
+    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
+    const [first, second] = view.requests.filter(isApproval).map(({ id }) => id);
+    const own = page.locator(`[data-approval="${second ?? ""}"]`);
+    await own.focus();
+    expect(await own.locator(".ask-kicker .end").innerText()).toMatch(/^2 of 3/);
+    await mine(service).requests.answer(
+      runId,
+      { requestId: first ?? "", answer: { type: "approve" } },
+      "test",
+    );
+    await eventually(() => own.locator(".ask-kicker .end").innerText()).toMatch(/^1 of 2/);
+    expect(await page.evaluate("document.activeElement?.dataset.approval")).toBe(second);
+  });
+
   test("in a field, return decides nothing, and Ctrl and return press the button that it belongs to", async () => {
     const { service, runId } = await waitingRun("a");
     const { page } = await open(linkTo(await openPages(service), runId, "decide"));

@@ -121,6 +121,9 @@ const isTyped = (element) =>
       ? element.checked !== element.defaultChecked
       : element.value !== element.defaultValue));
 
+/* The field in which a person is, before anything is typed. A request that has the focus is no field: it is updated. */
+const isInUse = (element) => element === document.activeElement && element.matches("input, textarea, select");
+
 /* A complaint, and the text that it is about, stay until the next page. */
 const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
 const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
@@ -129,10 +132,9 @@ const isComplaint = (node) => node instanceof HTMLFormElement && [...node.childr
 export function update({ title, icon, html, waiting: count }) {
   void Idiomorph.morph(document.getElementById("screen"), html, {
     morphStyle: "innerHTML",
-    ignoreActiveValue: true,
     callbacks: {
       beforeNodeMorphed: (old, now) =>
-        !keepsText(old, now) && !isTyped(old) && old.dataset?.mounted === undefined && !isComplaint(old),
+        !keepsText(old, now) && !isTyped(old) && !isInUse(old) && old.dataset?.mounted === undefined && !isComplaint(old),
       beforeNodeRemoved: (old) => !isAlert(old),
       // A part that a person opened stays open where it is, and a disabled button stays disabled.
       beforeAttributeUpdated: (name, element) =>
