@@ -1,5 +1,5 @@
 /** Reasons why another MCP server cannot be used, one text each, without secrets, host paths and stacks. */
-import { type Clock, durationText } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import type { Environment } from "../models/choose.ts";
 import { errorCauses, firstFound } from "../models/failure.ts";
@@ -105,13 +105,10 @@ export function retryPause(clock: Clock) {
       last = findHttpStatus(reason) === 401 ? undefined : { failures, until, reason };
     },
     end: (): void => void (last = undefined),
-    /** The last failure, and when the next attempt is made; `undefined` if one may be made now. */
+    /** The last failure; `undefined` if an attempt may be made now. */
     problem(reasonOf: (error: unknown) => string): McpUnavailableError | undefined {
       const { until = 0, reason: cause } = last ?? {};
-      const left = until - clock();
-      if (left <= 0) return undefined;
-      const wait = durationText(Math.ceil(left / 1000) * 1000);
-      return new McpUnavailableError(`${reasonOf(cause)}; the next attempt is in ${wait}`, { cause });
+      return until <= clock() ? undefined : new McpUnavailableError(reasonOf(cause), { cause });
     },
   };
 }

@@ -30,19 +30,23 @@ async function opened(
     { concurrentRuns: 0, otherServers: async () => servers },
   );
   const pages = await openPages(service);
-  return { service, pages, link: pages.link({ principal: ME, purpose: "decide" }) };
+  return { mcp, service, pages, link: pages.link({ principal: ME, purpose: "decide" }) };
 }
 
 test("the screen shows each server's state, its tools and its last error", async () => {
   const works = await sloppyHttp(() => undefined);
-  const { link } = await opened({ works: works.url, gone: "http://127.0.0.1:1/mcp" });
+  const { mcp, link } = await opened({ works: works.url, gone: "http://127.0.0.1:1/mcp" });
   const { get, post } = await visit(link);
   expect((await get("/servers")).body).toContain("Not started yet");
   expect((await post("/servers/ask", {})).headers["location"]).toBe("/servers");
   const { body } = await get("/servers");
   expect(body).toContain("2 servers, 1 unavailable");
   expect(body).toMatch(ONE_TOOL);
-  expect(body).toContain("Unavailable: no response.");
+  expect(body).toContain("Unavailable: nothing answers at its address.");
+  expect(body).toMatch(/Checked <time/);
+  // A run asks for the tools again during the pause, and what it got stands here until somebody asks.
+  await mcp.forAgent();
+  expect((await get("/servers")).body).not.toContain("next attempt");
   expect(body).not.toContain("Log in…");
   expect((await get("/")).body).toContain('href="/servers"');
 });

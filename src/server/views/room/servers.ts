@@ -76,7 +76,7 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
       ${own?.done && html`<p class="notice" role="status">${own.done}</p>`} ${opening}
     </div>
     <div class="server-acts">
-      ${askedAt !== undefined && html`<span class="small dim">${dayAndTime(askedAt)}</span>`}
+      ${askedAt !== undefined && html`<span class="small dim">Checked ${dayAndTime(askedAt)}</span>`}
       ${needsLogin && mayLogIn && own?.address === undefined && logInForm}
       ${needsLogin && !mayLogIn && problem !== undefined && html`<span class="small">The operator of this server logs in: <code>deepagent-mcp login ${name}</code></span>`}
     </div>
