@@ -102,10 +102,24 @@ export const displayName = (name: string): string =>
     .replace(/[\t\n]/g, escaped)
     .replace(/ {2,}|^ | $/g, (blanks) => "\\u0020".repeat(blanks.length));
 
+/** The flags of England, Scotland and Wales: letters that are hidden elsewhere make them of a black flag. */
+const FLAGS = ["gbeng", "gbsct", "gbwls"].map((region) =>
+  String.fromCodePoint(0x1f3f4, ...Array.from(region, (letter) => 0xe0000 + letter.charCodeAt(0)), 0xe007f),
+);
+
+/** Keeps whole flags: their letters are visible in them. */
+const escapeProse = (text: string, [flag, ...others] = FLAGS): string =>
+  flag === undefined
+    ? escapeHidden(text)
+    : text
+        .split(flag)
+        .map((piece) => escapeProse(piece, others))
+        .join(flag);
+
 /** Escapes hidden characters and counts long runs of blanks. Lines stay, and showing it again changes nothing. */
 export const displayText = (text: string): string =>
   // Code is usually indented less. A shorter run pushes nothing out of sight.
-  escapeHidden(text).replace(/[ \t]{41,}/g, (run) => {
+  escapeProse(text).replace(/[ \t]{41,}/g, (run) => {
     const [blanks, tabs] = [run.includes(" "), run.includes("\t")];
     return `[${run.length} ${blanks && tabs ? "blanks and tabs" : blanks ? "blanks" : "tabs"}]`;
   });

@@ -3,6 +3,10 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { numberLine, splitLine, splitLines } from "../../src/tools/format.ts";
 
+/** A black flag with letters of the tag block. */
+const flagOf = (region: string): string =>
+  `🏴${Array.from(region, (letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join("")}\u{e007f}`;
+
 describe("names", () => {
   test.each([
     ["/a\nb", "/a\\nb"],
@@ -42,6 +46,15 @@ describe("names", () => {
 
   test("leaves what makes up a picture", () => {
     expect(displayText("✔️ 👩‍💻")).toBe("✔️ 👩‍💻");
+    const flags = ["gbeng", "gbsct", "gbwls"].map(flagOf).join("");
+    expect(displayText(flags)).toBe(flags);
+  });
+
+  test("leaves no letters of the tag block but those of a flag, and none in a name", () => {
+    for (const hidden of [flagOf("rm"), flagOf("gbeng").slice(0, -2), flagOf("gbeng").slice(2)])
+      expect(displayText(hidden)).toMatch(/\\udb40/);
+    expect(displayText(`${flagOf("gbeng")}\u{e0041}`)).toMatch(/\\udb40\\udc41$/);
+    expect(displayName(flagOf("gbeng"))).toMatch(/\\udb40/);
   });
 });
 

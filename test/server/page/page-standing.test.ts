@@ -20,6 +20,7 @@ import {
 } from "../../runs/support.ts";
 import { filesIn } from "../../support/files-in.ts";
 import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import { approvalRuns } from "../support.ts";
 import { browser } from "./chromium.ts";
 import { linkTo, openPages, visit, waitingRun } from "./support.ts";
 
@@ -86,6 +87,19 @@ test("a change whose file changed after the approval is asked about again, which
   await reach(service, id, "completed");
   const after = section((await visitor.get(`/runs/${id}/review`)).body, /<section class="past-box"/);
   expect([after.split("#i-again").length, after.split("#i-done").length]).toEqual([2, 2]);
+});
+
+test("a flag of a region in a task is one flag on every screen", async () => {
+  const england = "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}";
+  const { service } = approvalRuns(note("a"));
+  const { id } = await startRun(service, `Call the ${england} team`);
+  await reach(service, id, "input_required");
+  const visitor = await visit((await openPages(service)).link({ principal: ME, purpose: "decide" }));
+  for (const path of ["/", "/search", "/review", `/runs/${id}/work`]) {
+    const { body } = await visitor.get(path);
+    expect(body).toContain(`the ${england} team`);
+    expect(body).not.toContain("udb40");
+  }
 });
 
 /** A run whose main agent starts so many agents, each of which asks once and then ends. */

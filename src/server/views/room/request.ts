@@ -1,5 +1,5 @@
 /** Pieces of request cards, whatever the kind. */
-import { displayName, oneLine } from "../../../core/text.ts";
+import { displayText, oneLine } from "../../../core/text.ts";
 import { type RunRequest, agentName } from "../../../runs/run.ts";
 import { type ApprovalViewer, isShared, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
@@ -33,7 +33,7 @@ export const anchorOf = ({ id }: Pick<RunRequest, "id">): string =>
 
 export const who = ({ agent }: Pick<RunRequest, "agent">, limit = 80): string => {
   const last = agent.at(-1);
-  return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), limit));
+  return last === undefined ? "Main agent" : oneLine(displayText(last.task ?? agentName(last)), limit);
 };
 
 /** The viewer of a request, and what their last form lacked. */

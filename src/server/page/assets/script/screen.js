@@ -134,7 +134,11 @@ export function update({ title, icon, html, waiting: count }) {
     morphStyle: "innerHTML",
     callbacks: {
       beforeNodeMorphed: (old, now) =>
-        !keepsText(old, now) && !isTyped(old) && !isInUse(old) && old.dataset?.mounted === undefined && !isComplaint(old),
+        !keepsText(old, now) &&
+        !isTyped(old) &&
+        !isInUse(old) &&
+        old.dataset?.mounted === undefined &&
+        !isComplaint(old),
       beforeNodeRemoved: (old) => !isAlert(old),
       // A part that a person opened stays open where it is, and a disabled button stays disabled.
       beforeAttributeUpdated: (name, element) =>
