@@ -78,6 +78,25 @@ test("names in other scripts and with markup are found and have addresses", asyn
   }
 });
 
+test("nothing is counted that was not searched", async () => {
+  const { pages } = await searched("Something else");
+  const visitor = await visit(pages.link({ principal: ME, purpose: "decide" }));
+  const kindsAt = async (path: string): Promise<string[]> =>
+    [...(await visitor.get(path)).body.matchAll(/<a href="\/search\?[^>]*>([^<]*)<\/a/g)].map(
+      ([, name = ""]) => name,
+    );
+  expect(await kindsAt("/search")).toEqual([
+    "All",
+    "Runs 1",
+    "Files",
+    "Memories",
+    expect.stringMatching(/^Commands \d/),
+  ]);
+  expect((await kindsAt("/search?q=ALARM&part=names")).slice(2, 4)).toEqual(["Files 1+", "Memories 0+"]);
+  expect((await kindsAt("/search?q=ALARM")).slice(2, 4)).toEqual(["Files 3", "Memories 1"]);
+  expect((await visitor.get("/search?kind=files")).body).not.toContain("found for");
+});
+
 test("more than five of a kind are behind “Show all”, and a kind can be shown alone", async () => {
   const { pages, rootDir } = await searched();
   for (let at = 0; at < 70; at += 1) writeFileSync(join(rootDir, `gauge-${at}.txt`), "level\n");

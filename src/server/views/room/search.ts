@@ -110,10 +110,16 @@ function results(screen: SearchScreen): Html {
   const count = hitCount(screen);
   const address = (only?: Kind): string =>
     `/search?${new URLSearchParams({ q: query, ...defined({ kind: only }) }).toString()}`;
-  const kinds = KINDS.map((one) =>
-    choice(`${capital(one)} ${formatCount(found[one].length, cut.has(one))}`, address(one), kind === one),
-  );
-  const all = choice(`All ${formatCount(count, cut.size > 0)}`, address(), kind === undefined);
+  // Without words only runs and commands are listed. Contents come after names.
+  const hasMore = (one: Kind): boolean => cut.has(one) || (isPart && one !== "commands");
+  const named = (name: string, isListed: boolean, own: string): string =>
+    query !== "" || isListed ? `${name} ${own}` : name;
+  const kinds = KINDS.map((one) => {
+    const own = formatCount(found[one].length, hasMore(one));
+    return choice(named(capital(one), found[one].length > 0, own), address(one), kind === one);
+  });
+  const total = formatCount(count, KINDS.some(hasMore));
+  const all = choice(named("All", false, total), address(), kind === undefined);
   const shown = KINDS.filter((one) => found[one].length > 0 && (kind ?? one) === one);
   const groups = shown.map((one) => {
     const hits = renderHits(screen, one);
@@ -124,14 +130,14 @@ function results(screen: SearchScreen): Html {
       role="option"
       aria-selected="false"
       href="${address(one)}"
-      >${icon("down", "faint")}<span>Show all ${formatCount(hits.length, cut.has(one))}</span></a
+      >${icon("down", "faint")}<span>Show all ${formatCount(hits.length, hasMore(one))}</span></a
     >`;
     return html`<section role="group" aria-label="${capital(one)}">
       <h2 role="presentation" aria-hidden="true">${capital(one)}</h2>
       ${isMore ? [...hits.slice(0, SHOWN), more] : hits}
     </section>`;
   });
-  const told = count === 0 ? "No results" : `${formatCount(count, cut.size > 0)} results`;
+  const told = count === 0 ? "No results" : `${total} results`;
   return html`<div class="finder-found" data-part data-kind="${kind ?? ""}" data-told="${isPart ? "" : told}">
     <div class="finder-kinds"><nav class="seg" aria-label="Search in">${all}${kinds}</nav></div>
     <div class="finder-list">
@@ -143,6 +149,7 @@ function results(screen: SearchScreen): Html {
 
 function none({ session, query, kind, found, isPart, places }: SearchScreen): Html {
   if (isPart) return html`<p class="note pad">Searching contents …</p>`;
+  if (query === "") return html`<p class="note pad">Type what to look for.</p>`;
   const isElsewhere = kind !== undefined && hitCount({ found }) > 0;
   const shown = oneLine(displayText(query), MAX.query);
   const subject = kind === undefined ? "Nothing" : `No ${kind}`;
