@@ -93,7 +93,8 @@ export async function askDecision(
     if (key === " " && rest.length > 0) asker.print(page().join("\n"));
     if (key === "d") {
       const call = `${displayName(approval.tool)} ${displayText(JSON.stringify(approval.args, null, 2))}`;
-      asker.print(textBody(`approval ${approval.id}\n${call}`, style).join("\n"));
+      // The lines that were still to come follow, so that all of the call has been shown.
+      asker.print([...textBody(`approval ${approval.id}\n${call}`, style), ...rest.splice(0)].join("\n"));
     }
     if (choice?.startsWith("approve") && rest.length > 0 && !isUnseenTold) {
       isUnseenTold = true;

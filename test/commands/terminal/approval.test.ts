@@ -200,7 +200,12 @@ describe("askDecision", () => {
     expect(lines.length + promptRows).toBeLessThanOrEqual(rows);
   });
 
-  it("shows the call in full on request", async () => {
+  it("shows the call in full on request, and no line of it counts as unseen", async () => {
+    const long = person(["d", "a"]);
+    expect(await ask(approval(write), long)).toEqual({ type: "approve" });
+    expect(long.printed.join("\n").match(/\+ line \d+/g)).toHaveLength(30);
+    expect(long.printed.join("\n")).not.toContain("not shown");
+    expect(long.prompts.at(-1)).not.toContain("space");
     const asked = person(["d", "r", ""]);
     await ask(approval({}, { id: "int:0" }), asked);
     expect(asked.printed[1]).toBe("  │ approval int:0\n  │ write_file {}");
