@@ -67,6 +67,12 @@ class WorkFold {
     }
   }
 
+  /** Ends the agent together with the calls that did not finish. */
+  end(time: number): void {
+    this.#busy.endAll(time);
+    this.endedAt = time;
+  }
+
   work(): AgentWork {
     const used = this.#usage.all();
     const isPriced = used.every(({ costUsd }) => costUsd !== undefined);
@@ -109,6 +115,10 @@ class BusyTimes {
     if (open === undefined) return;
     this.#ended.push([open.began, time]);
     if (this.#ended.length > 2 * MAX_SPANS) this.#ended = joined(this.#ended);
+  }
+
+  endAll(time: number): void {
+    for (const callId of this.#open.keys()) this.end(callId, time);
   }
 
   since(): number | undefined {
@@ -241,10 +251,11 @@ export class RunFold {
 
   /** Ends the work of an agent that has ended. */
   #breakOff(agent: AgentPath, time: number, status: "failed" | "cancelled" = "failed"): void {
+    if (agent.length === 0) this.#main.end(time);
     for (const view of this.#subagents.values()) {
       if (!isWithin(agent, view.agent) || !["working", "queued"].includes(view.status)) continue;
       view.status = status;
-      view.work.endedAt = time;
+      view.work.end(time);
     }
   }
 
