@@ -20,6 +20,7 @@ import {
 } from "../runs/run.ts";
 import { requestText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
+import { tokens } from "../server/views/room/figures.ts";
 import { goalReport } from "../server/views/goal-report.ts";
 import { whoAsks } from "../server/views/request-words.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
@@ -334,7 +335,10 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
     parts.push(heading(outcome), criteria.map((finding) => findingLine(finding, colors)).join("\n"));
   }
   if (run.answer !== undefined && run.answer.trim() !== "")
-    parts.push(heading("Answer"), shownMarkdown(run.answer, process.stdout, colors));
+    parts.push(
+      heading(run.status === "completed" ? "Answer" : "Last message (incomplete)"),
+      shownMarkdown(run.answer, process.stdout, colors),
+    );
   if (run.failure !== undefined)
     parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), run.cancelReason);
@@ -343,7 +347,7 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const ended = run.stopReason === undefined ? stateMark(run.status, colors) : colors.yellow("■");
   const mark = isWaiting ? colors.yellow("◌") : ended;
   const share = cached > 0 ? ` (${Math.round((100 * cached) / inputTokens)}% from the cache)` : "";
-  const figures = `${inputTokens} tokens in${share}, ${outputTokens} out${cost === undefined ? "" : ` · ${cost}`}`;
+  const figures = `${tokens(inputTokens)} tokens in${share}, ${tokens(outputTokens)} out${cost === undefined ? "" : ` · ${cost}`}`;
   parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : status} · ${figures}`);
   const gap = costGap(models);
   if (gap !== undefined) parts.push(colors.dim(gap));

@@ -72,7 +72,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
       "Todos:\n[x] look",
       'Agents:\n- researcher, "Read the code." (completed): read 3 files',
       "Files changed:\n- /memories/a.md\n- /workspace/r.md",
-      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out · $0.0123",
+      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out · $0.01",
     ].join("\n\n"),
   );
 });

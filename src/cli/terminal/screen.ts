@@ -1,6 +1,6 @@
 /** Shows a run in the terminal: redrawn in place, or line by line. */
-import { durationText } from "../../core/clock.ts";
 import { tailOf } from "../../core/text.ts";
+import { duration } from "../../server/views/room/duration.ts";
 import type { Keyboard } from "./keyboard.ts";
 import { control, print } from "./printer.ts";
 import { type Colors, displayWidth, fit } from "./text.ts";
@@ -156,7 +156,7 @@ export function plainScreen(output: NodeJS.WritableStream, now: () => number): S
   let before: RunPicture | undefined;
   return {
     show: (picture) => {
-      const time = durationText(now() - start).padStart(6);
+      const time = duration(now() - start).padStart(6);
       for (const line of newLines(before, picture)) print(`[${time}] ${line}\n`, output);
       before = picture;
     },

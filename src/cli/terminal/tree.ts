@@ -1,6 +1,7 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
 import { dollars } from "../../server/views/cost-words.ts";
-import { durationText } from "../../core/clock.ts";
+import { duration } from "../../server/views/room/duration.ts";
+import { tokens } from "../../server/views/room/figures.ts";
 import { groupBy } from "../../core/group-by.ts";
 import { firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
@@ -217,19 +218,13 @@ function figuresLine(picture: RunPicture, { colors, width, now }: TreeStyle): st
   const { usage, created_at: created, ended_at: ended } = picture;
   const end = ended === undefined ? now : Date.parse(ended);
   const facts = [
-    durationText(end - Date.parse(created)),
+    duration(end - Date.parse(created)),
     ...(usage.input_tokens + usage.output_tokens > 0
-      ? [`${shortCount(usage.input_tokens)} tokens in, ${shortCount(usage.output_tokens)} out`]
+      ? [`${tokens(usage.input_tokens)} tokens in, ${tokens(usage.output_tokens)} out`]
       : []),
     ...(typeof usage.cost_usd === "number" && usage.cost_usd > 0 ? [dollars(usage.cost_usd)] : []),
   ];
   return `    ${colors.dim(fit(facts.join(" · "), width - 4))}`;
-}
-
-/** Such as `950`, `12.3k` or `1.2M`. */
-function shortCount(count: number): string {
-  if (count < 1000) return String(count);
-  return count < 999_950 ? `${(count / 1000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
 const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[frame % SPINNER.length] ?? "⠋");

@@ -7,7 +7,7 @@ export const knownCost = (models: RunView["models"]): { usd: number; isWhole: bo
   isWhole: models.every(({ costUsd }) => costUsd !== undefined),
 });
 
-/** Formats a cost for people: `$0.0123`, `at least $0.0123` or `cost unknown`; undefined if nothing was paid. */
+/** Formats a cost for people: `$0.12`, `at least $0.12` or `cost unknown`; undefined if nothing was paid. */
 export function costText(models: RunView["models"]): string | undefined {
   const { usd, isWhole } = knownCost(models);
   // Free models of gateways have a price, too; the rule-based one has no provider.
@@ -24,9 +24,9 @@ export function costGap(models: RunView["models"]): string | undefined {
   return `The price of ${[...names].join(", ")} is not known. Set it in limits.prices.`;
 }
 
-/** An amount above zero, never shown as zero. */
+/** An amount above zero, never shown as zero: in whole cents, and finer below one. */
 export const dollars = (amount: number): string =>
-  amount < 0.0001 ? "less than $0.0001" : `$${amount.toFixed(4)}`;
+  amount < 0.0001 ? "less than $0.0001" : `$${amount.toFixed(amount < 0.01 ? 4 : 2)}`;
 
 /** US dollars for all of it; `undefined` as soon as a part is not known. */
 export function totalCost(models: RunView["models"]): number | undefined {

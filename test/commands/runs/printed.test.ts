@@ -1,10 +1,15 @@
 /** What commands about runs print, called as functions. */
 import { expect, test, vi } from "vitest";
+import { runEnd } from "../../../src/cli/run.ts";
 import { listRuns } from "../../../src/cli/runs.ts";
 import type { LocalRuns } from "../../../src/cli/local-runs.ts";
+import { colorsFor } from "../../../src/cli/terminal/text.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { agentWith, reportsIn, start, startedIn } from "../../runs/background/support.ts";
+import { aView } from "../../server/support.ts";
 import { ME, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+
+const COLORS = colorsFor({}, {});
 
 async function printed(service: RunService, act: (local: LocalRuns) => Promise<unknown>): Promise<string> {
   const write = vi.spyOn(process.stdout, "write").mockReturnValue(true);
@@ -36,4 +41,15 @@ test("agents in the background are not counted as runs of other people", async (
   const theirs = await service.as({ principal: "ada" }).control.start({ task: "hers" });
   expect(theirs.ok).toBe(true);
   expect(await printed(service, (local) => listRuns(local, {}))).toMatch(/\bOthers, .* have 1 run\b/);
+});
+
+test("the last message of a run without an answer is not called one, and numbers are those of the page", () => {
+  const usage = { inputTokens: 30_273, outputTokens: 1200, cachedInputTokens: 0 };
+  const run = { status: "cancelled", cancelReason: "enough", answer: "I begin.", usage } as const;
+  const models = [{ ...usage, calls: 3, model: "m", role: "main" as const, costUsd: 0.3959 }];
+  const text = runEnd(aView({ run, models }), COLORS);
+  expect(text).toContain("── Last message (incomplete)\n\nI begin.");
+  expect(text).not.toContain("── Answer");
+  expect(text).toContain("30k tokens in, 1,200 out · $0.40");
+  expect(runEnd(aView({ run: { ...run, status: "completed" } }), COLORS)).toContain("── Answer");
 });

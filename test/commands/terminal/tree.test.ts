@@ -85,7 +85,7 @@ describe("renderTree", () => {
       "  └─ ⠋ Study docs  read_file /workspace/docs/a.md                       3 calls",
       "",
       "  ⠋ 1 of 2 agents at work",
-      "    1 min 5 s · 12.3k tokens in, 678 out · $0.0123",
+      "    1m 05s · 12k tokens in, 678 out · $0.01",
     ]);
   });
 

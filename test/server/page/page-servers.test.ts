@@ -42,7 +42,7 @@ test("the screen shows each server's state, its tools and its last error", async
   const { body } = await get("/servers");
   expect(body).toContain("2 servers, 1 unavailable");
   expect(body).toMatch(ONE_TOOL);
-  expect(body).toContain("Unavailable: nothing answers at its address.");
+  expect(body).toContain("Unavailable: no response.");
   expect(body).toMatch(/Checked <time/);
   // A run asks for the tools again during the pause, and what it got stands here until somebody asks.
   await mcp.forAgent();

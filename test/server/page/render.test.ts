@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/runs/events.ts";
 import type { RunView, SubagentView } from "../../../src/runs/run.ts";
+import { RunFold } from "../../../src/runs/view.ts";
 import type { Question } from "../../../src/tools/request.ts";
 import { html } from "../../../src/server/views/html.ts";
 import { renderDiff } from "../../../src/server/views/content/diff.ts";
@@ -214,6 +215,73 @@ test("a call that is still at work is drawn in the bar of its agent until now", 
     ["9.09%", "9.09%"],
     ["54.55%", "36.36%"],
   ]);
+});
+
+test("calls that a cancelled run broke off are drawn until its end", () => {
+  const fold = new RunFold();
+  const add = (time: number, seq: number, event: Pick<RunEvent, "kind" | "data">): void =>
+    // Each brings the data of its kind.
+    fold.add({ runId: "run_1", seq, time, agent: [], ...event } as RunEvent);
+  add(0, 1, { kind: "run_started", data: {} });
+  add(2_000, 2, { kind: "tool_started", data: { callId: "t1", tool: "execute", summary: "sleep" } });
+  add(10_000, 3, { kind: "run_cancelled", data: { reason: "enough" } });
+  const times = { createdAt: 0, endedAt: 10_000 };
+  const view = aView({
+    run: { status: "cancelled", ...times },
+    mainAgent: fold.mainAgent(times),
+    subagents: [agent(["c1"])],
+  });
+  const [bar] = rendered(view).matchAll(/class="tick"\s+x="([^"]+)"\s+width="([^"]+)"/g);
+  expect(bar?.slice(1)).toEqual(["20.00%", "80.00%"]);
+});
+
+test("the costs of agents and models add up to what the run cost", () => {
+  const cents = [0.0248, 0.0248, 0.0248, 0.0093];
+  const [own = 0, ...others] = cents;
+  const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, calls: 1, model: "m" };
+  const sum = others.reduce((total, one) => total + one, 0);
+  const view = aView({
+    run: { status: "completed", endedAt: 10_000 },
+    mainAgent: { ...NO_WORK, model: "m", costUsd: own, startedAt: 0 },
+    subagents: others.map((costUsd, at) => ({ ...agent([`c${at}`]), model: "m", costUsd, startedAt: 0 })),
+    models: [
+      { ...usage, role: "main", costUsd: own },
+      { ...usage, role: "subagents", costUsd: sum },
+    ],
+  });
+  const text = rendered(view);
+  const centsOf = (found: Iterable<RegExpMatchArray>): number[] =>
+    Array.from(found, ([, amount]) => Math.round(100 * Number(amount)));
+  const total = centsOf(text.matchAll(/<dt>Cost<\/dt>\s*<dd>\$([^<]*)<\/dd>/g));
+  expect(total).toEqual([8]);
+  const column = centsOf(text.matchAll(/<span class="num">\$([\d.]+)<\/span\s*><\/a/g));
+  expect(column).toHaveLength(4);
+  const [models, agents] = Array.from(text.matchAll(/<ul class="cost">[^]*?<\/ul>/g), ([list]) =>
+    centsOf(list.matchAll(/\$([\d.]+)/g)),
+  );
+  expect([models?.length, agents?.length]).toEqual([2, 4]);
+  for (const parts of [column, models, agents]) expect(parts?.reduce((all, one) => all + one, 0)).toBe(8);
+  // The panel of an agent has its number of the column.
+  expect(text).toContain(`<span>$${((column[0] ?? 0) / 100).toFixed(2)}</span>`);
+});
+
+test("a call beyond a limit of calls is explained as the report", () => {
+  const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, model: "m", role: "main" as const };
+  const run = { status: "completed", stopReason: "max_iterations", limits: { modelCalls: 4 } } as const;
+  const shown = (calls: number): string =>
+    /<dt>Model calls<\/dt>\s*<dd>([^<]*)/.exec(
+      rendered(aView({ run, models: [{ ...usage, calls }] })),
+    )?.[1] ?? "";
+  expect([shown(5), shown(4)]).toEqual(["5, with the final report", "4"]);
+});
+
+test("a model that answered that it is overloaded was reached", () => {
+  const message = "The model 'm' is overloaded (HTTP 529). Try again later, or choose another model.";
+  const text = rendered(
+    aView({ run: { status: "failed", failure: { reason: "model_unavailable", message } } }),
+  );
+  expect(text).toContain("<h2>The model is not available</h2>");
+  expect(text).not.toContain("reached");
 });
 
 test("a long run is shown in bounds", () => {

@@ -136,6 +136,8 @@ function sums(view: RunView, viewer: Viewer): Html {
   const { run, models, mainAgent, subagents } = view;
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const calls = models.reduce((sum, used) => sum + used.calls, 0);
+  const own = models.reduce((sum, used) => sum + (used.role === "main" ? used.calls : 0), 0);
+  const hasReport = run.stopReason === "max_iterations" && own > (run.limits?.modelCalls ?? Infinity);
   const toolCalls = subagents.reduce((sum, one) => sum + one.toolCalls, mainAgent.toolCalls);
   const waits = waitsOf(view.requests, run.endedAt ?? run.updatedAt);
   const waited = waits.reduce((sum, [start, end]) => sum + end - start, 0);
@@ -143,7 +145,7 @@ function sums(view: RunView, viewer: Viewer): Html {
   const rows: readonly [string, Html | string][] = [
     ["Time", duration((run.endedAt ?? run.updatedAt) - run.createdAt)],
     [isShared(viewer) ? "Waiting for the owner" : "Waiting for you", duration(waited)],
-    ["Model calls", grouped(calls)],
+    ["Model calls", `${grouped(calls)}${hasReport ? ", with the final report" : ""}`],
     ["Tool calls", grouped(toolCalls)],
     ["Tokens in", tokens(inputTokens)],
     ["Cached", `${cached}%`],
@@ -160,12 +162,12 @@ function costs(view: RunView): Html | undefined {
   const total = totalCost(view.models);
   if (total === undefined || total === 0) return undefined;
   const rows = agentRows(view)
-    .map(({ name, work }) => ({ name, cost: work.costUsd ?? 0 }))
-    .filter(({ cost }) => cost > 0)
+    .filter(({ work }) => (work.costUsd ?? 0) > 0)
+    .map(({ name, cost = 0 }) => ({ name, cost }))
     .toSorted((one, other) => other.cost - one.cost);
   const others = rows.slice(MAX.agents).reduce((sum, { cost }) => sum + cost, 0);
   const items = rows.slice(0, MAX.agents).map(({ name, cost }) => share(name, cost, total));
-  const rest = others > 0 && share(`${rows.length - MAX.agents} more`, others, total);
+  const rest = rows.length > MAX.agents && share(`${rows.length - MAX.agents} more`, others, total);
   return listSection("Cost by agent", money(total), [...items, rest], { list: "cost" });
 }
 

@@ -15,10 +15,22 @@ export function tokens(count: number): string {
   return count >= 10_000 ? `${Math.round(count / 1000)}k` : grouped(count);
 }
 
-/** Formats an amount: two places from a cent on, exact below, and empty if it is not known. */
-export function money(amount: number | undefined): string {
-  if (amount === undefined || amount === 0) return "–";
-  return amount < 0.01 ? dollars(amount) : `$${amount.toFixed(2)}`;
+/** Formats an amount; empty if it is not known, or is nothing. `exact`: the amount before it was rounded. */
+export function money(amount: number | undefined, exact = amount): string {
+  if (amount === undefined || exact === 0) return "–";
+  return amount === 0 ? "$0.00" : dollars(amount);
+}
+
+/** Rounds the parts of a sum to whole cents, or finer below one in all, such that they add up to the rounded sum. */
+export function roundedParts(amounts: readonly number[]): number[] {
+  const sum = amounts.reduce((total, amount) => total + amount, 0);
+  const units = sum < 0.01 ? 10_000 : 100;
+  const cut = amounts.map((amount) => Math.floor(amount * units));
+  const missing = Math.round(sum * units) - cut.reduce((total, amount) => total + amount, 0);
+  const restOf = (at: number): number => (amounts[at] ?? 0) * units - (cut[at] ?? 0);
+  const largest = Array.from(amounts.keys()).toSorted((one, other) => restOf(other) - restOf(one));
+  const raised = new Set(largest.slice(0, missing));
+  return cut.map((amount, at) => (amount + Number(raised.has(at))) / units);
 }
 
 /** The cost of all models; `undefined` if nothing was paid. */

@@ -60,7 +60,7 @@ export const listSection = (
 /** A meter with the share of one in a cost. */
 export const share = (name: string, own: number, total: number): Html =>
   html`<li>
-    <div><span class="cut">${name}</span><span class="num">${money(own)}</span></div>
+    <div><span class="cut">${name}</span><span class="num">${money(own, total)}</span></div>
     <svg class="meter quiet" aria-hidden="true">
       <rect width="${Math.round((100 * own) / total)}%" height="4" />
     </svg>

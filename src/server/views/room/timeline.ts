@@ -7,7 +7,7 @@ import { GENERAL_PURPOSE } from "../../../tools/tool.ts";
 import { waitsIn } from "../waits.ts";
 import { type Html, html, icon } from "../html.ts";
 import { duration } from "./duration.ts";
-import { elapsed, money, timeOf, tokens } from "./figures.ts";
+import { elapsed, money, roundedParts, timeOf, tokens } from "./figures.ts";
 import { current } from "./pieces.ts";
 import {
   AGENT_STATES,
@@ -32,6 +32,8 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: RunView["mainAgent"];
+  /** Its cost in the column of all agents. */
+  cost: number | undefined;
   asked: readonly RunRequest[];
   waitsSince: number | undefined;
   subagent: SubagentView | undefined;
@@ -52,7 +54,7 @@ export function agentRows(view: RunView): AgentRow[] {
     waitsSince: waits.ofAgent(agent),
   });
   const own = around([]);
-  const main: AgentRow = {
+  const main: Uncosted = {
     ...own,
     key: "",
     depth: 0,
@@ -62,14 +64,20 @@ export function agentRows(view: RunView): AgentRow[] {
     work: view.mainAgent,
     subagent: undefined,
   };
-  const branches = (parent: AgentPath): AgentRow[] =>
+  const branches = (parent: AgentPath): Uncosted[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
       .flatMap((subagent) => [toRow(subagent, around(subagent.agent)), ...branches(subagent.agent)]);
-  return [main, ...branches([])];
+  const rows = [main, ...branches([])];
+  const costs = roundedParts(rows.map(({ work }) => work.costUsd ?? 0));
+  return rows.map((row, at) =>
+    Object.assign(row, { cost: row.work.costUsd === undefined ? undefined : costs[at] }),
+  );
 }
 
-function toRow(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince">): AgentRow {
+type Uncosted = Omit<AgentRow, "cost">;
+
+function toRow(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince">): Uncosted {
   const { agent, name, description } = subagent;
   return {
     ...around,
@@ -190,7 +198,7 @@ function renderList(rows: readonly AgentRow[], order: string, { now, selected, l
       <td class="num">${timeText(row, now)}</td>
       <td class="num">${work.toolCalls}</td>
       <td class="num">${used === 0 ? "–" : tokens(used)}</td>
-      <td class="num">${work.model === "" ? "–" : money(work.costUsd)}</td>
+      <td class="num">${costText(row)}</td>
     </tr>`;
   });
   const heads = ["Started", "Time", "Tool calls", "Tokens", "Cost"];
@@ -270,7 +278,7 @@ function agentRow(row: AgentRow, drawing: Drawing): Html {
       >${stateIcon(row.state)}<span class="cut" title="${row.name}">${row.name}</span
       >${row.type !== undefined && html`<span class="tag">${row.type}</span>`}</span
     >${lane(html`${grid}${bar(row, drawing)}`)}<span class="num">${timeText(row, now)}</span
-    ><span class="num">${row.work.model === "" ? "–" : money(row.work.costUsd)}</span>`;
+    ><span class="num">${costText(row)}</span>`;
   return address === undefined
     ? html`<li class="tl-row" id="agent-${row.key}">${cells}</li>`
     : html`<li id="agent-${row.key}">
@@ -286,7 +294,7 @@ function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing
     const width = percent(Math.max(LEAST, (endedAt - startedAt) / (axis.end - axis.start)));
     return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
   });
-  const costs = all.map(({ work }) => work.costUsd);
+  const costs = all.map((row) => row.cost);
   const cost = costs.includes(undefined) ? undefined : costs.reduce<number>((sum, one = 0) => sum + one, 0);
   return html`<li id="finished">
     <details class="tl-fold" id="finished-fold" data-kept ${isOpen && html` open`}>
@@ -302,6 +310,9 @@ function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing
     </details>
   </li>`;
 }
+
+export const costText = ({ work, cost }: Pick<AgentRow, "work" | "cost">): string =>
+  work.model === "" ? "–" : money(cost, work.costUsd);
 
 function timeText({ work, state }: AgentRow, now: number): Html | string {
   if (work.startedAt === undefined)

@@ -8,12 +8,12 @@ import { counted } from "../../../tools/format.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, type IconName, type Tone, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
-import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
+import { elapsed, grouped, money, roundedParts, timeOf, tokens } from "./figures.ts";
 import { goalRail } from "./goal.ts";
 import { choice, cutPath, listSection, mainOf, share } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
 import { MIN_FOLDED, callLine, inRuns, shownLine, stepRows } from "./steps.ts";
-import { type AgentRow, agentRows, renderAgents } from "./timeline.ts";
+import { type AgentRow, agentRows, costText, renderAgents } from "./timeline.ts";
 
 const MAX = { line: 300, todos: 200, files: 200 };
 
@@ -119,10 +119,12 @@ function grants({ grants: all }: RunView): Html | undefined {
 function cost({ models }: RunView): Html | undefined {
   const total = totalCost(models);
   if (total === undefined || total === 0) return undefined;
-  const items = Object.entries(words.roles).map(([role, name]) => {
+  const roles = Object.entries(words.roles).flatMap(([role, name]) => {
     const own = totalCost(models.filter((used) => used.role === role)) ?? 0;
-    return own > 0 && share(name, own, total);
+    return own > 0 ? [{ name, own }] : [];
   });
+  const costs = roundedParts(roles.map(({ own }) => own));
+  const items = roles.map(({ name }, at) => share(name, costs[at] ?? 0, total));
   return listSection("Cost", money(total), items, { list: "cost", look: "later" });
 }
 
@@ -134,7 +136,7 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     work.startedAt !== undefined && elapsed(work.startedAt, work.endedAt, now),
     html`<span>${counted(work.toolCalls, "tool call")}</span>`,
     html`<span>${tokens(work.usage.inputTokens + work.usage.outputTokens)} tokens</span>`,
-    work.costUsd !== undefined && work.costUsd > 0 && html`<span>${money(work.costUsd)}</span>`,
+    work.costUsd !== undefined && work.costUsd > 0 && html`<span>${costText(row)}</span>`,
     work.model !== "" && html`<span>${oneLine(work.model, 60)}</span>`,
   ];
   const told = subagent === undefined ? view.run.task : subagent.description;
