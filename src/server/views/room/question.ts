@@ -13,7 +13,7 @@ import { grouped, nearTime } from "./figures.ts";
 import { choiceInput, copyButton, labelled, terms } from "./pieces.ts";
 import { fieldInput } from "./question-fields.ts";
 import type { CardParts, Complaint, RequestLook } from "./request.ts";
-import { anchorOf, fold, onlyLooks, requestForm } from "./request.ts";
+import { anchorOf, fold, onlyLooks, requestForm, saidBy } from "./request.ts";
 
 const MAX = { line: 200, title: 160, value: 60_000, server: 80 };
 
@@ -73,7 +73,7 @@ function titleWords(question: Question): { title: Html; more?: Html } {
       question.mode === "url"
         ? html`MCP server ${name} asks you to open an address`
         : html`Question from MCP server ${name}`;
-    return { title, more: html`<blockquote class="ask-why"><p class="lines">${text}</p></blockquote>` };
+    return { title, more: saidBy("What the server says", html`<p class="lines">${text}</p>`) };
   }
   if (text.length <= MAX.title && !text.includes("\n")) return { title: html`${text}` };
   const title = question.kind === "ask" ? html`Question from the agent` : html`A tool needs your input`;
