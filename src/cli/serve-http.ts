@@ -66,8 +66,8 @@ export async function serveOverHttp(
   listening(server.url);
   if (server.pageUrl !== undefined) logger.info("page.started", { address: server.pageUrl });
   const following = tokens.follow(load, logger, () => server.recheck());
-  // Runs left by an earlier process are resumed, even if no client connects.
-  const reason = await Promise.race([untilSignal(), refusal(parts)]);
+  // Runs left by an earlier process are resumed, even if no client connects, and `open` finds a page on this machine.
+  const reason = await Promise.race([untilSignal(), refusal(parts, () => void deps.page?.address())]);
   logger.info("server.closing", { reason });
   server.leave();
   if (reason !== REFUSED) await drained(parts, limits.drain);

@@ -312,6 +312,28 @@ test("the page can be switched off", async () => {
   expect(result.structuredContent).not.toHaveProperty("page");
 });
 
+test.each<[string, string[]]>([
+  ["stdio", []],
+  ["HTTP", ["--http", "--port", "0", "--page"]],
+])("open finds the page of a server over %s that no run has needed yet", async (_how, flags) => {
+  const home = terminalHome();
+  const dataDir = home.env["DEEPAGENT_DATA_DIR"] ?? "";
+  if (flags.length > 0) await home.start("serve", ...flags);
+  else {
+    const client = new Client({ name: "test", version: "1.0.0" });
+    await client.connect(await serverOf(home));
+    onTestFinished(() => client.close());
+  }
+  const note = (): string => {
+    const found = readdirSync(dataDir).includes("page.json");
+    return found ? readFileSync(join(dataDir, "page.json"), "utf8") : "";
+  };
+  await expect.poll(note, { timeout: 60_000 }).toContain("http://127.0.0.1:");
+  const { code, stdout } = await home.bin("open", "--no-browser");
+  expect(code).toBe(0);
+  expect(note()).toContain(new URL(stdout.split("\n", 1)[0] ?? "").origin);
+});
+
 test("open serves a page that decides, until it is told to end", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);
