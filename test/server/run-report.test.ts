@@ -221,7 +221,7 @@ test("money that was not spent is not mentioned, and little money is not shown a
     reportText(runReport(aView({ models: [{ model: "m", role: "main", ...calls, costUsd }] }), FORMS));
   expect(spent(0)).not.toContain("$");
   expect(spent(0.00001)).toContain(" · less than $0.0001");
-  expect(spent(0.5)).toContain(" · $0.5000");
+  expect(spent(0.5)).toContain(" · $0.50");
 });
 
 test("every report is what the output schema promises", () => {

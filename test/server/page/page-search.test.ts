@@ -87,7 +87,7 @@ test("nothing is counted that was not searched", async () => {
     );
   expect(await kindsAt("/search")).toEqual([
     "All",
-    "Runs 1",
+    "Runs 2",
     "Files",
     "Memories",
     expect.stringMatching(/^Commands \d/),

@@ -275,6 +275,24 @@ test("a call beyond a limit of calls is explained as the report", () => {
   expect([shown(5), shown(4)]).toEqual(["5, with the final report", "4"]);
 });
 
+test("the words of a server and of the agent have names above them", () => {
+  const question = aQuestion({
+    question: { kind: "elicitation", server: "tracker", message: "Which?", mode: "form", fields: [] },
+  });
+  const view = aView({ run: { status: "input_required" }, requests: [question] });
+  const requests = requestsIn(view, new Map([[question.id, "I file the issue."]]));
+  const viewer = { session: SESSION, openCommand: undefined };
+  const { text } = renderReview({ requests, viewer, now: 0, view });
+  const quotes = Array.from(text.matchAll(/<blockquote[^>]*>([^]*?)<\/blockquote>/g), ([, quote = ""]) =>
+    quote
+      .replaceAll(/<[^>]*>|\s+/g, " ")
+      .replaceAll(/ +/g, " ")
+      .trim(),
+  );
+  expect(quotes).toEqual(["What the server says Which?", "What the agent said before I file the issue."]);
+  expect(text.match(/<span class="label">What the/g)).toHaveLength(2);
+});
+
 test("a model that answered that it is overloaded was reached", () => {
   const message = "The model 'm' is overloaded (HTTP 529). Try again later, or choose another model.";
   const text = rendered(

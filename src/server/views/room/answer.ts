@@ -163,7 +163,7 @@ function costs(view: RunView): Html | undefined {
   if (total === undefined || total === 0) return undefined;
   const rows = agentRows(view)
     .filter(({ work }) => (work.costUsd ?? 0) > 0)
-    .map(({ name, cost = 0 }) => ({ name, cost }))
+    .map(({ name, cost }) => ({ name, cost }))
     .toSorted((one, other) => other.cost - one.cost);
   const others = rows.slice(MAX.agents).reduce((sum, { cost }) => sum + cost, 0);
   const items = rows.slice(0, MAX.agents).map(({ name, cost }) => share(name, cost, total));

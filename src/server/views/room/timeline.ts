@@ -32,8 +32,8 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: RunView["mainAgent"];
-  /** Its cost in the column of all agents. */
-  cost: number | undefined;
+  /** Its cost in the column of all agents, as far as it is known. */
+  cost: number;
   asked: readonly RunRequest[];
   waitsSince: number | undefined;
   subagent: SubagentView | undefined;
@@ -49,12 +49,16 @@ export function agentRows(view: RunView): AgentRow[] {
   const asked = groupBy(view.requests, ({ agent }) => keyOf(agent));
   const [standing = WORKING] = standingOf(view).states;
   const waits = waitsIn(view);
-  const around = (agent: AgentPath) => ({
+  const works = [view.mainAgent, ...view.subagents];
+  const costs = roundedParts(works.map(({ costUsd = 0 }) => costUsd));
+  const costOf = new Map(works.map((work, at) => [work, costs[at]]));
+  const around = (agent: AgentPath, work: AgentRow["work"]) => ({
     asked: asked.get(keyOf(agent)) ?? [],
     waitsSince: waits.ofAgent(agent),
+    cost: costOf.get(work) ?? 0,
   });
-  const own = around([]);
-  const main: Uncosted = {
+  const own = around([], view.mainAgent);
+  const main: AgentRow = {
     ...own,
     key: "",
     depth: 0,
@@ -64,20 +68,17 @@ export function agentRows(view: RunView): AgentRow[] {
     work: view.mainAgent,
     subagent: undefined,
   };
-  const branches = (parent: AgentPath): Uncosted[] =>
+  const branches = (parent: AgentPath): AgentRow[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
-      .flatMap((subagent) => [toRow(subagent, around(subagent.agent)), ...branches(subagent.agent)]);
-  const rows = [main, ...branches([])];
-  const costs = roundedParts(rows.map(({ work }) => work.costUsd ?? 0));
-  return rows.map((row, at) =>
-    Object.assign(row, { cost: row.work.costUsd === undefined ? undefined : costs[at] }),
-  );
+      .flatMap((subagent) => [
+        toRow(subagent, around(subagent.agent, subagent)),
+        ...branches(subagent.agent),
+      ]);
+  return [main, ...branches([])];
 }
 
-type Uncosted = Omit<AgentRow, "cost">;
-
-function toRow(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince">): Uncosted {
+function toRow(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince" | "cost">): AgentRow {
   const { agent, name, description } = subagent;
   return {
     ...around,
@@ -294,15 +295,17 @@ function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing
     const width = percent(Math.max(LEAST, (endedAt - startedAt) / (axis.end - axis.start)));
     return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
   });
-  const costs = all.map((row) => row.cost);
-  const cost = costs.includes(undefined) ? undefined : costs.reduce<number>((sum, one = 0) => sum + one, 0);
+  const isPriced = all.every(({ work }) => work.costUsd !== undefined);
+  const exact = all.reduce((sum, { work }) => sum + (work.costUsd ?? 0), 0);
+  const cost = isPriced ? all.reduce((sum, row) => sum + row.cost, 0) : undefined;
   return html`<li id="finished">
     <details class="tl-fold" id="finished-fold" data-kept ${isOpen && html` open`}>
       <summary class="tl-row" data-row>
         <span class="tl-name d1"
           >${icon("done", "green")}<span class="cut">${all.length} finished</span
           >${icon("chev", "faint")}</span
-        >${lane(html`${drawing.grid}${bars}`)}<span class="num"></span><span class="num">${money(cost)}</span>
+        >${lane(html`${drawing.grid}${bars}`)}<span class="num"></span
+        ><span class="num">${money(cost, exact)}</span>
       </summary>
       <ol aria-label="Finished agents">
         ${rows.map((row) => agentRow(row, drawing))}
