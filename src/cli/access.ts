@@ -1,6 +1,6 @@
 /** Lists and ends links to runs and subscriptions to events, of all principals. */
-import { durationText, isoTime } from "../core/clock.ts";
-import { displayText, oneLine } from "../core/text.ts";
+import { isoTime } from "../core/clock.ts";
+import { displayText, duration, oneLine } from "../core/text.ts";
 import type { Access, Holds } from "../runs/shares.ts";
 import { createAuthenticator, isIssued, tokenVerifier } from "../server/auth/auth.ts";
 import { counted } from "../tools/format.ts";
@@ -66,7 +66,7 @@ function accessLine(access: Access, token: TokenState | undefined): string {
   const facts = [
     kind === "link" ? `opened ${opened ?? 0} times` : `${type} to ${hostName(access)}`,
     ...(createdAt === undefined ? [] : [`made ${isoTime(createdAt)}`]),
-    `ends in ${durationText(expiresAt - Date.now())}`,
+    `ends in ${duration(expiresAt - Date.now())}`,
     `by ${oneLine(displayText(principal), 60)}`,
     ...(token === undefined ? [] : [said[token]]),
   ];

@@ -1,4 +1,5 @@
 /** Shows the product: a run on a copy of a sample project. */
+import { tokens } from "../server/views/cost-words.ts";
 import { cp, mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -151,7 +152,9 @@ function figures({ run, subagents, mainAgent, filesChanged }: RunView, ended: En
     counted(calls, "tool call"),
     ...(run.todos.length === 0 ? [] : [`${done} of ${run.todos.length} todos`]),
     `${counted(filesChanged.length, "file")} changed`,
-    ...(model === OFFLINE ? [] : [`${run.usage.inputTokens} tokens in, ${run.usage.outputTokens} out`]),
+    ...(model === OFFLINE
+      ? []
+      : [`${tokens(run.usage.inputTokens)} tokens in, ${tokens(run.usage.outputTokens)} out`]),
   ];
   const mark = run.status === "completed" ? colors.green("✔") : colors.red("✖");
   return `${mark} ${facts.join(" · ")}`;

@@ -1,6 +1,5 @@
 /** Actions on messages about runs that no receiver has accepted yet. */
-import { durationText } from "../core/clock.ts";
-import { oneLine, showControl } from "../core/text.ts";
+import { duration, oneLine, showControl } from "../core/text.ts";
 import type { WaitingNews } from "../runs/news.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
@@ -71,6 +70,6 @@ async function list({ operator, dataCommand }: LocalRuns, { flags }: CommandArgu
 function newsState({ attempts, dueAt, createdAt }: WaitingNews): string {
   const now = Date.now();
   if (dueAt === undefined) return `given up after ${attempts}`;
-  if (attempts === 0) return `waiting for ${durationText(now - createdAt)}`;
-  return `attempt ${attempts + 1} ${dueAt <= now ? "due" : `in ${durationText(dueAt - now)}`}`;
+  if (attempts === 0) return `waiting for ${duration(now - createdAt)}`;
+  return `attempt ${attempts + 1} ${dueAt <= now ? "due" : `in ${duration(dueAt - now)}`}`;
 }

@@ -1,6 +1,6 @@
 /** Works on one run in the terminal, and shows its progress. */
 import { setTimeout as delay } from "node:timers/promises";
-import { costGap, costText } from "../server/views/cost-words.ts";
+import { costGap, costText, tokens } from "../server/views/cost-words.ts";
 import { anyText } from "../backends/encoding.ts";
 import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
@@ -20,7 +20,6 @@ import {
 } from "../runs/run.ts";
 import { requestText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
-import { tokens } from "../server/views/room/figures.ts";
 import { goalReport } from "../server/views/goal-report.ts";
 import { whoAsks } from "../server/views/request-words.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";

@@ -75,16 +75,6 @@ export async function isDoneWithin(milliseconds: number, work: Promise<unknown>)
 /** ISO 8601 with milliseconds, UTC. */
 export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
 
-/** A duration for people, such as `12 s`, `3 min 20 s` or `2 h 5 min`. */
-export function durationText(milliseconds: number): string {
-  const seconds = Math.max(Math.floor(milliseconds / 1000), 0);
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  return minutes < 60
-    ? `${minutes} min ${seconds % 60} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-}
-
 /** Such as `2026-01-31 12:00 UTC`. */
 export const shortTime = (milliseconds: number): string =>
   `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;

@@ -102,19 +102,14 @@ export const displayName = (name: string): string =>
     .replace(/[\t\n]/g, escaped)
     .replace(/ {2,}|^ | $/g, (blanks) => "\\u0020".repeat(blanks.length));
 
-/** The flags of England, Scotland and Wales: letters that are hidden elsewhere make them of a black flag. */
-const FLAGS = ["gbeng", "gbsct", "gbwls"].map((region) =>
-  String.fromCodePoint(0x1f3f4, ...Array.from(region, (letter) => 0xe0000 + letter.charCodeAt(0)), 0xe007f),
-);
-
-/** Keeps whole flags: their letters are visible in them. */
-const escapeProse = (text: string, [flag, ...others] = FLAGS): string =>
-  flag === undefined
-    ? escapeHidden(text)
-    : text
-        .split(flag)
-        .map((piece) => escapeProse(piece, others))
-        .join(flag);
+/** Escapes hidden characters, but no flag of England, Scotland or Wales: its letters are visible in it. */
+const escapeProse = ["gbeng", "gbsct", "gbwls"]
+  .map((region) => Array.from(region, (letter) => 0xe0000 + letter.charCodeAt(0)))
+  .map((letters) => String.fromCodePoint(0x1f3f4, ...letters, 0xe007f))
+  .reduce(
+    (escape, flag) => (text: string) => text.split(flag).map(escape).join(flag),
+    (text: string) => escapeHidden(text),
+  );
 
 /** Escapes hidden characters and counts long runs of blanks. Lines stay, and showing it again changes nothing. */
 export const displayText = (text: string): string =>
@@ -152,3 +147,15 @@ export const quotedIn = (names: readonly string[], text: string): string =>
 /** Puts values into the gaps `{}` of a text, in their order. */
 export const fill = (text: string, ...values: readonly (string | number | undefined)[]): string =>
   text.split("{}").reduce((begin, rest, at) => `${begin}${values[at - 1]}${rest}`);
+
+/** `12m 40s`, `3h 05m`, `42s`. */
+export function duration(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  const days = Math.floor(hours / 24);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  if (days > 0) return `${days}d ${two(hours % 24)}h`;
+  if (hours > 0) return `${hours}h ${two(minutes % 60)}m`;
+  return minutes > 0 ? `${minutes}m ${two(seconds % 60)}s` : `${seconds}s`;
+}

@@ -54,7 +54,7 @@ test.each([
   ["a free model of a gateway", [{ model: "x/y:free", costUsd: 0 }], "$0"],
   ["the model that follows rules", [{ model: "offline", costUsd: 0 }], undefined],
   ["an unknown price", [{ model: "x" }], "cost unknown"],
-  ["one of two prices", [{ model: "x" }, { model: "y", costUsd: 0.5 }], "at least $0.5000"],
+  ["one of two prices", [{ model: "x" }, { model: "y", costUsd: 0.5 }], "at least $0.50"],
 ])("people read of %s what it cost", (_what, models, text) => {
   const usage = { role: "main" as const, calls: 1, inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
   expect(

@@ -1,6 +1,5 @@
 /** Shows a run in the terminal: redrawn in place, or line by line. */
-import { tailOf } from "../../core/text.ts";
-import { duration } from "../../server/views/room/duration.ts";
+import { duration, tailOf } from "../../core/text.ts";
 import type { Keyboard } from "./keyboard.ts";
 import { control, print } from "./printer.ts";
 import { type Colors, displayWidth, fit } from "./text.ts";

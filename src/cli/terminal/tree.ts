@@ -1,9 +1,7 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
-import { dollars } from "../../server/views/cost-words.ts";
-import { duration } from "../../server/views/room/duration.ts";
-import { tokens } from "../../server/views/room/figures.ts";
+import { costText, tokens } from "../../server/views/cost-words.ts";
 import { groupBy } from "../../core/group-by.ts";
-import { firstSentence, oneLine, showControl } from "../../core/text.ts";
+import { duration, firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
 import type { RunDocument } from "../../server/views/run-document.ts";
 import { counted } from "../../tools/format.ts";
@@ -217,12 +215,15 @@ export const isShownAbove = ({ activity, agents, status }: RunPicture): boolean 
 function figuresLine(picture: RunPicture, { colors, width, now }: TreeStyle): string {
   const { usage, created_at: created, ended_at: ended } = picture;
   const end = ended === undefined ? now : Date.parse(ended);
+  const { cost_usd: costUsd } = usage;
+  // Nothing is shown if nothing was paid, whatever the model.
+  const cost = typeof costUsd === "number" ? costText([{ model: "offline", costUsd }]) : undefined;
   const facts = [
     duration(end - Date.parse(created)),
     ...(usage.input_tokens + usage.output_tokens > 0
       ? [`${tokens(usage.input_tokens)} tokens in, ${tokens(usage.output_tokens)} out`]
       : []),
-    ...(typeof usage.cost_usd === "number" && usage.cost_usd > 0 ? [dollars(usage.cost_usd)] : []),
+    ...(cost === undefined ? [] : [cost]),
   ];
   return `    ${colors.dim(fit(facts.join(" · "), width - 4))}`;
 }

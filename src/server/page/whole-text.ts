@@ -1,11 +1,11 @@
 /** Renders long texts and diffs, in turns with everything else: one of many lines takes most of a turn. */
+import { grouped } from "../views/cost-words.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { displayDiff } from "../../core/diff.ts";
 import { displayText, headOf } from "../../core/text.ts";
 import { type DiffView, renderDiff } from "../views/content/diff.ts";
 import { codeText, languageOf, markdownText } from "../views/content/texts.ts";
 import { type Html, html } from "../views/html.ts";
-import { grouped } from "../views/room/figures.ts";
 
 export interface TextLook {
   kind: "plain" | "code" | "diff" | "markdown";

@@ -1,7 +1,7 @@
 /** Limits of a run in a few words each, and as JSON. */
+import { grouped, tokens as short } from "./cost-words.ts";
+import { duration } from "../../core/text.ts";
 import type { RunLimits } from "../../runs/choices.ts";
-import { duration } from "./room/duration.ts";
-import { grouped, tokens as short } from "./room/figures.ts";
 
 export const limitWords = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): string[] => [
   ...(costUsd === undefined ? [] : [price(costUsd)]),

@@ -1,8 +1,8 @@
 import type { ProgressToken, ServerContext } from "@modelcontextprotocol/server";
 import { byIdentity } from "../../core/by-identity.ts";
-import { type Clock, createPace, durationText } from "../../core/clock.ts";
+import { type Clock, createPace } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import { oneLine, stripControl } from "../../core/text.ts";
+import { duration, oneLine, stripControl } from "../../core/text.ts";
 import { type RunEvent, activityOf } from "../../runs/events.ts";
 import type { RunView } from "../../runs/run.ts";
 
@@ -50,7 +50,7 @@ export function createProgress(options: ProgressOptions): Progress {
     clearTimeout(timer);
     timer = setTimeout(() => (isInLine ? void beatInLine() : beat()), heartbeat);
     const progress = seq + beats / (beats + 1);
-    const message = beats === 0 ? line : `${line} (${durationText(now() - startedAt)})`;
+    const message = beats === 0 ? line : `${line} (${duration(now() - startedAt)})`;
     notify({
       method: "notifications/progress",
       params: { progressToken: token, progress, message },

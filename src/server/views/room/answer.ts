@@ -1,6 +1,6 @@
 /** The screen of a run that has ended: its answer or outcome, its changes, and ways to continue. */
-import { totalCost } from "../cost-words.ts";
-import { oneLine } from "../../../core/text.ts";
+import { grouped, tokens, totalCost } from "../cost-words.ts";
+import { duration, oneLine } from "../../../core/text.ts";
 import { type DiffCounts, sumOfCounts } from "../../../core/diff.ts";
 import { type RunView, type RunRequest } from "../../../runs/run.ts";
 import type { RunPoint } from "../../../runs/service.ts";
@@ -9,8 +9,7 @@ import { renderDiffCounts } from "../content/diff.ts";
 import { markdownText } from "../content/texts.ts";
 import { type Html, html, icon } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
-import { duration } from "./duration.ts";
-import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
+import { dayAndTime, money, timeOf } from "./figures.ts";
 import { goalSection } from "./goal.ts";
 import { renderOutcome } from "./outcome.ts";
 import { counted } from "./states.ts";

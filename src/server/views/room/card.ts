@@ -7,7 +7,7 @@ import { type Html, html, type IconName, icon } from "../html.ts";
 import { approvalCard, callHeadline } from "./approval.ts";
 import { timeOf } from "./figures.ts";
 import { questionCard, questionLine } from "./question.ts";
-import { type Request, type RequestLook, anchorOf, saidBy, who } from "./request.ts";
+import { type Request, type RequestLook, anchorOf, who } from "./request.ts";
 
 /** `place`: such as `1 of 3`. */
 export function renderCard({ asked, why, task }: Request, place: string, look: RequestLook): Html {
@@ -32,7 +32,7 @@ export function renderCard({ asked, why, task }: Request, place: string, look: R
       <h2 id="${anchor}-h">${title}</h2>
       ${more}
       ${task !== undefined && html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
-      ${why !== undefined && saidBy("What the agent said before", oneLine(why, 600), asked.kind !== "elicitation")}
+      ${why !== undefined && html`<blockquote class="ask-why"><span class="${asked.kind === "elicitation" ? "label" : "hide"}">What the agent said before</span>${oneLine(why, 600)}</blockquote>`}
     </div>
     ${content}
   </article>`;

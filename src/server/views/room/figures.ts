@@ -1,19 +1,9 @@
 /** Times, durations, tokens and money as people read them. */
+import { duration } from "../../../core/text.ts";
 import type { RunView } from "../../../runs/run.ts";
 import { dollars, knownCost } from "../cost-words.ts";
 import { isoTime } from "../../../core/clock.ts";
 import { type Html, html } from "../html.ts";
-import { duration } from "./duration.ts";
-
-/** A whole number from 0 on, such as `1,234,567`. `Intl` would take 20 ms of the first page. */
-export const grouped = (count: number): string =>
-  count < 1000 ? String(count) : `${grouped(Math.floor(count / 1000))},${String(count).slice(-3)}`;
-
-/** `1.84M`, `412k`, `950`. */
-export function tokens(count: number): string {
-  if (count >= 999_500) return `${(count / 1_000_000).toPrecision(3)}M`;
-  return count >= 10_000 ? `${Math.round(count / 1000)}k` : grouped(count);
-}
 
 /** Formats an amount; empty if it is not known, or is nothing. `exact`: the amount before it was rounded. */
 export function money(amount: number | undefined, exact = amount): string {

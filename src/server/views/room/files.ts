@@ -1,4 +1,5 @@
 /** Folders and files to browse, search and read; memories also to change and delete. */
+import { grouped } from "../cost-words.ts";
 import { groupBy } from "../../../core/group-by.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { GrepMatch, ReadResult } from "../../../backends/backend.ts";
@@ -7,7 +8,6 @@ import { type PageSession, filePath, filesPath, mayRun } from "../../contracts/v
 import { languageOf, markdownText } from "../content/texts.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
 import { type ShownChange, changeFacts, renderChanges } from "./changes.ts";
-import { grouped } from "./figures.ts";
 import { type FileTree, MEMORIES, folderOf, nameOf, renderTree } from "./file-tree.ts";
 import { choice, copyButton, diffLooks, mainOf, marked } from "./pieces.ts";
 

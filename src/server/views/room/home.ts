@@ -1,4 +1,5 @@
 /** The first screen: requests to the person, a task to start, and all runs. */
+import { grouped, tokens } from "../cost-words.ts";
 import { isoTime, timeZone } from "../../../core/clock.ts";
 import { defined } from "../../../core/unknown.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
@@ -9,7 +10,7 @@ import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import causes from "./causes.json" with { type: "json" };
-import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
+import { elapsed, money, timeOf } from "./figures.ts";
 import { type Refused, choice, composeBox, emptyPanel, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";

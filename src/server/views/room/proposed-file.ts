@@ -1,4 +1,5 @@
 /** One file of a proposed change: its places with their boxes, its conflicts, and its refusal. */
+import { grouped } from "../cost-words.ts";
 import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ProposedFile, type ProposedPlace, hasConflict, isPlain } from "../../../runs/proposals.ts";
 import type { AgentPath } from "../../../runs/run.ts";
@@ -7,7 +8,6 @@ import type { DiffCounts } from "../../../core/diff.ts";
 import { runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, type IconName, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
-import { grouped } from "./figures.ts";
 import { choiceInput, copyButton, labelled, shownPath, tickBox } from "./pieces.ts";
 import { who } from "./request.ts";
 

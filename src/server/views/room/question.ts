@@ -1,4 +1,5 @@
 /** One question in a review: its words, and the form that answers it. Texts of others are plain text. */
+import { grouped } from "../cost-words.ts";
 import { domainToUnicode } from "node:url";
 import { sumOfCounts } from "../../../core/diff.ts";
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
@@ -9,11 +10,11 @@ import type { Field, Question } from "../../../tools/request.ts";
 import { isShared, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
 import { addressOf, isJsonWanted, webAddress } from "../request-form.ts";
-import { grouped, nearTime } from "./figures.ts";
+import { nearTime } from "./figures.ts";
 import { choiceInput, copyButton, labelled, terms } from "./pieces.ts";
 import { fieldInput } from "./question-fields.ts";
 import type { CardParts, Complaint, RequestLook } from "./request.ts";
-import { anchorOf, fold, onlyLooks, requestForm, saidBy } from "./request.ts";
+import { anchorOf, fold, onlyLooks, requestForm } from "./request.ts";
 
 const MAX = { line: 200, title: 160, value: 60_000, server: 80 };
 
@@ -73,7 +74,11 @@ function titleWords(question: Question): { title: Html; more?: Html } {
       question.mode === "url"
         ? html`MCP server ${name} asks you to open an address`
         : html`Question from MCP server ${name}`;
-    return { title, more: saidBy("What the server says", html`<p class="lines">${text}</p>`) };
+    const more = html`<blockquote class="ask-why">
+      <span class="label">What the server says</span>
+      <p class="lines">${text}</p>
+    </blockquote>`;
+    return { title, more };
   }
   if (text.length <= MAX.title && !text.includes("\n")) return { title: html`${text}` };
   const title = question.kind === "ask" ? html`Question from the agent` : html`A tool needs your input`;

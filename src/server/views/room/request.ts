@@ -55,12 +55,6 @@ export interface CardParts {
   content: Html;
 }
 
-/** Quotes somebody. `isAlone`: nobody else is quoted, so that those who see the quote need no name above it. */
-export const saidBy = (name: string, text: Html | string, isAlone = false): Html =>
-  html`<blockquote class="ask-why">
-    <span class="${isAlone ? "hide" : "label"}">${name}</span>${text}
-  </blockquote>`;
-
 /** The form of any request. Only a pressed button answers. `proof`: it stands below the whole call. */
 export const requestForm = (
   { id, runId }: Pick<RunRequest, "id" | "runId">,

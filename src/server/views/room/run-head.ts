@@ -1,5 +1,5 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
-import { costGap } from "../cost-words.ts";
+import { costGap, grouped, tokens } from "../cost-words.ts";
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { type Run, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
@@ -7,7 +7,7 @@ import type { Viewer } from "../../contracts/viewer.ts";
 import { filesPath, isShared, mayDecide, mayRun, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
-import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
+import { costOf, dayAndTime, elapsed } from "./figures.ts";
 import { headlineText } from "./card.ts";
 import { current } from "./pieces.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";

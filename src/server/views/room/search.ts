@@ -1,4 +1,5 @@
 /** One search over runs, files, memories and commands: a box over every screen, and a screen of its own. */
+import { grouped } from "../cost-words.ts";
 import type { GrepMatch } from "../../../backends/backend.ts";
 import { defined } from "../../../core/unknown.ts";
 import { capital, displayText, oneLine } from "../../../core/text.ts";
@@ -6,7 +7,7 @@ import type { RunSummary } from "../../../runs/run.ts";
 import type { MemoryHit } from "../../../runs/service.ts";
 import { type PageSession, filePath, filesPath, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, type IconName, type Tone, icon } from "../html.ts";
-import { dayAndTime, elapsed, grouped } from "./figures.ts";
+import { dayAndTime, elapsed } from "./figures.ts";
 import { lineAddress } from "./files.ts";
 import { choice, mainOf, marked } from "./pieces.ts";
 import { standingInList } from "./states.ts";

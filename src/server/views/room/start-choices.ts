@@ -1,11 +1,11 @@
 /** The settings of a new run as chips below its task. Their menus change them for this run alone. */
+import { tokens } from "../cost-words.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { OfferedModel, RunLimits } from "../../../runs/choices.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type Html, html, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
 import { limitWords, price } from "../limit-words.ts";
-import { tokens } from "./figures.ts";
 import { FACT_ICONS, type Fact, type Refused } from "./pieces.ts";
 
 /** Folder of new runs, and the setting for it. */

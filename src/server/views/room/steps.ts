@@ -1,5 +1,5 @@
 /** The steps of one agent: its texts and calls. Consecutive calls of one kind are one row. */
-import { capital, displayText, headOf, oneLine } from "../../../core/text.ts";
+import { capital, displayText, duration, headOf, oneLine } from "../../../core/text.ts";
 import { decidedText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
@@ -7,7 +7,6 @@ import { waitsIn } from "../waits.ts";
 import { type Viewer, isShared, stepPath } from "../../contracts/viewer.ts";
 import { type ToldCall, callWords, isPlainResult, manyCalls } from "../call-words.ts";
 import { type Html, html, type IconName, icon } from "../html.ts";
-import { duration } from "./duration.ts";
 import { timeOf } from "./figures.ts";
 import { counted } from "./states.ts";
 

@@ -1,13 +1,13 @@
 /** The agents of a run over time: one row for each, with a bar of its activity. */
+import { tokens } from "../cost-words.ts";
 import { groupBy } from "../../../core/group-by.ts";
-import { firstSentence, oneLine } from "../../../core/text.ts";
+import { duration, firstSentence, oneLine } from "../../../core/text.ts";
 import type { AgentPath, RunRequest, RunView, Span, SubagentView } from "../../../runs/run.ts";
 import { isFinal, isWithin } from "../../../runs/run.ts";
 import { GENERAL_PURPOSE } from "../../../tools/tool.ts";
 import { waitsIn } from "../waits.ts";
 import { type Html, html, icon } from "../html.ts";
-import { duration } from "./duration.ts";
-import { elapsed, money, roundedParts, timeOf, tokens } from "./figures.ts";
+import { elapsed, money, roundedParts, timeOf } from "./figures.ts";
 import { current } from "./pieces.ts";
 import {
   AGENT_STATES,
@@ -199,7 +199,7 @@ function renderList(rows: readonly AgentRow[], order: string, { now, selected, l
       <td class="num">${timeText(row, now)}</td>
       <td class="num">${work.toolCalls}</td>
       <td class="num">${used === 0 ? "–" : tokens(used)}</td>
-      <td class="num">${costText(row)}</td>
+      <td class="num">${money(row.cost, row.work.costUsd)}</td>
     </tr>`;
   });
   const heads = ["Started", "Time", "Tool calls", "Tokens", "Cost"];
@@ -279,7 +279,7 @@ function agentRow(row: AgentRow, drawing: Drawing): Html {
       >${stateIcon(row.state)}<span class="cut" title="${row.name}">${row.name}</span
       >${row.type !== undefined && html`<span class="tag">${row.type}</span>`}</span
     >${lane(html`${grid}${bar(row, drawing)}`)}<span class="num">${timeText(row, now)}</span
-    ><span class="num">${costText(row)}</span>`;
+    ><span class="num">${money(row.cost, row.work.costUsd)}</span>`;
   return address === undefined
     ? html`<li class="tl-row" id="agent-${row.key}">${cells}</li>`
     : html`<li id="agent-${row.key}">
@@ -313,9 +313,6 @@ function foldedRows(all: readonly AgentRow[], rows: readonly AgentRow[], drawing
     </details>
   </li>`;
 }
-
-export const costText = ({ work, cost }: Pick<AgentRow, "work" | "cost">): string =>
-  work.model === "" ? "–" : money(cost, work.costUsd);
 
 function timeText({ work, state }: AgentRow, now: number): Html | string {
   if (work.startedAt === undefined)

@@ -1,5 +1,5 @@
 /** The screen of a run at work: its plan, its agents over time, what one of them does, and what happened. */
-import { totalCost } from "../cost-words.ts";
+import { grouped, tokens, totalCost } from "../cost-words.ts";
 import { defined } from "../../../core/unknown.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
@@ -8,12 +8,12 @@ import { counted } from "../../../tools/format.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea, type IconName, type Tone, icon } from "../html.ts";
 import words from "../words.json" with { type: "json" };
-import { elapsed, grouped, money, roundedParts, timeOf, tokens } from "./figures.ts";
+import { elapsed, money, roundedParts, timeOf } from "./figures.ts";
 import { goalRail } from "./goal.ts";
 import { choice, cutPath, listSection, mainOf, share } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
 import { MIN_FOLDED, callLine, inRuns, shownLine, stepRows } from "./steps.ts";
-import { type AgentRow, agentRows, costText, renderAgents } from "./timeline.ts";
+import { type AgentRow, agentRows, renderAgents } from "./timeline.ts";
 
 const MAX = { line: 300, todos: 200, files: 200 };
 
@@ -136,7 +136,7 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     work.startedAt !== undefined && elapsed(work.startedAt, work.endedAt, now),
     html`<span>${counted(work.toolCalls, "tool call")}</span>`,
     html`<span>${tokens(work.usage.inputTokens + work.usage.outputTokens)} tokens</span>`,
-    work.costUsd !== undefined && work.costUsd > 0 && html`<span>${costText(row)}</span>`,
+    work.costUsd !== undefined && work.costUsd > 0 && html`<span>${money(row.cost, work.costUsd)}</span>`,
     work.model !== "" && html`<span>${oneLine(work.model, 60)}</span>`,
   ];
   const told = subagent === undefined ? view.run.task : subagent.description;

@@ -1,6 +1,6 @@
 /** The screen: inserts documents of the server into the page, and patches the differences when an update arrives. */
+import { duration } from "../../../../core/text.ts";
 import { Idiomorph } from "idiomorph";
-import { duration } from "../../../views/room/duration.ts";
 import { requestsNeed } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
@@ -121,7 +121,7 @@ const isTyped = (element) =>
       ? element.checked !== element.defaultChecked
       : element.value !== element.defaultValue));
 
-/* The field in which a person is, before anything is typed. A request that has the focus is no field: it is updated. */
+/* The field in which a person is, before anything is typed. A request with the focus is updated. */
 const isInUse = (element) => element === document.activeElement && element.matches("input, textarea, select");
 
 /* A complaint, and the text that it is about, stay until the next page. */
