@@ -111,7 +111,7 @@ test("heartbeats repeat the line and grow strictly without reaching the next eve
   expect(values.slice(0, 3)).toEqual([1, 1.5, 1 + 2 / 3]);
   expect(values.slice(-2)).toEqual([2, 2.5]);
   expect(sent[1]?.message).toBe(`${sent[0]?.message} (15 s)`);
-  expect(sent[4]?.message).toBe(`${sent[0]?.message} (1 min 0 s)`);
+  expect(sent[4]?.message).toBe(`${sent[0]?.message} (1m 00s)`);
   expect(sent[1000]?.message).toBe(`${sent[0]?.message} (4 h 10 min)`);
 });
 
