@@ -208,7 +208,11 @@ describe("askDecision", () => {
     expect(long.prompts.at(-1)).not.toContain("space");
     const asked = person(["d", "r", ""]);
     await ask(approval({}, { id: "int:0" }), asked);
-    expect(asked.printed[1]).toBe("  │ approval int:0\n  │ write_file {}");
+    expect(asked.printed[1]?.split("\n").slice(0, 3)).toEqual([
+      "  │ approval int:0",
+      "  │ write_file {}",
+      "  11 + line 10",
+    ]);
   });
 
   it("decides nothing when there is nobody to answer", async () => {
