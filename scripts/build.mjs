@@ -62,6 +62,15 @@ const saverWithoutDriver = {
   },
 };
 
+/** The library of the log-in writes notices to the console, where a server writes lines of JSON alone. */
+const quietAuthorizationServer = {
+  name: "quiet-authorization-server",
+  load: {
+    filter: { id: /[\\/]oidc-provider[\\/]lib[\\/]helpers[\\/]attention\.js$/ },
+    handler: () => "export const info = () => {};\nexport const warn = () => {};",
+  },
+};
+
 /** Files of packages that are in texts: the page's scripts and the code of threads. */
 const textInputs = [];
 
@@ -161,6 +170,7 @@ const bundleProgram = () =>
     plugins: [
       zodNamespace,
       smallSchemaCheck,
+      quietAuthorizationServer,
       saverWithoutDriver,
       pageAssets,
       threadTexts,

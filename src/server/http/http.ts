@@ -34,6 +34,8 @@ import {
   unbracket,
 } from "./admission.ts";
 import type { HttpPage, HttpPageOptions } from "./http-page.ts";
+import type { LogIn } from "./login/login.ts";
+import type { LogInOptions } from "./login/provider.ts";
 import { SessionEvents } from "./event-store.ts";
 import { Operations } from "./operations.ts";
 import {
@@ -168,7 +170,9 @@ export interface HttpOptions {
   /** Authenticates requests and names their principals. Absent: all requests are accepted, as those of one user. */
   authenticator?: Authenticator | undefined;
   /** The page for people who log in with a token. Absent, or without `authenticator`: there is none. */
-  page?: Omit<HttpPageOptions, "take"> | undefined;
+  page?: Omit<HttpPageOptions, "take" | "logIn" | "logOut"> | undefined;
+  /** The log-in of this server's own people, whose tokens `authenticator` accepts. Absent: there is none. */
+  logIn?: LogInOptions | undefined;
   /** JSON documents that anyone may read, by path. */
   documents?: ReadonlyMap<string, unknown>;
   factory: McpServerFactory;
@@ -230,11 +234,15 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const endpoint = createEndpoint(options);
   const { tokens, rateLimit } = endpoint;
   let page: HttpPage | undefined;
+  let logIn: LogIn | undefined;
+  if (options.logIn !== undefined && tokens !== undefined)
+    logIn = new (await import("./login/login.ts")).LogIn(options.logIn, tokens);
   if (options.page !== undefined && tokens !== undefined) {
     const take = (principal: string): number => rateLimit.take(principal);
-    page = new (await import("./http-page.ts")).HttpPage({ ...options.page, take }, { tokens });
+    const own = { ...options.page, take, ...logIn?.forPage };
+    page = new (await import("./http-page.ts")).HttpPage(own, { tokens });
   }
-  const handle = createHandler(options, endpoint, page);
+  const handle = createHandler(options, endpoint, [logIn, page]);
   const server = createServer(serverLimits(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
     endpoint.guard(response);
@@ -288,8 +296,12 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
-/** Answers requests: probes, then refusals by header, then the page and the route. */
-function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage) {
+/** Answers requests: probes, then refusals by header, then the log-in, the page and the route. */
+function createHandler(
+  options: HttpOptions,
+  endpoint: Endpoint,
+  pages: readonly (LogIn | HttpPage | undefined)[],
+) {
   const { operations } = endpoint;
   const guard = createRequestGuard(options);
   const hostGuard = createHostGuard(options);
@@ -297,7 +309,7 @@ function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage
   return async (request: AuthenticatedRequest, response: ServerResponse): Promise<void> => {
     if (await operations.probe(request, response, pathOf(request))) return;
     if (!hasSingleHeaders(request, response)) return;
-    const pageOfRequest = page?.isFor(request) ? page : undefined;
+    const pageOfRequest = pages.find((one) => one?.isFor(request));
     if (!(pageOfRequest ? hostGuard : guard)(request, response)) return;
     if (operations.isClosing) {
       response.setHeader("connection", "close");
@@ -364,7 +376,8 @@ function createEndpoint(options: HttpOptions) {
   const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
-  const tokens = authenticator && tokenCheck(authenticator, { refusalLimit, refusals, addressOf, logger });
+  const counted = { refusalLimit, visits: limitOf("log-in", 120), refusals };
+  const tokens = authenticator && tokenCheck(authenticator, { ...counted, addressOf, logger });
   const limits = { rateLimit, refusalLimit, keepAliveMs };
   return { options, stateless, events, sessions, operations, guard, open, tokens, ...limits };
 }
