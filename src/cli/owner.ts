@@ -7,13 +7,13 @@ import { withLocalRuns } from "./local-runs.ts";
 import { complain, say, unknownAction } from "./output.ts";
 import { askKey, atTerminal } from "./setup.ts";
 
-const NAMES = ["list", "add", "reset", "remove", "logout"];
+const ACTIONS = ["list", "add", "reset", "remove", "logout"];
 const LEAST_PASSWORD = 10;
 
 /** Works on the storage alone: servers that use it see the change at the next request. */
 export async function runOwner(args: CommandArguments): Promise<ExitCode> {
   const [action = "list", name = "", ...others] = args.positionals;
-  if (!NAMES.includes(action)) return unknownAction("owner", action, NAMES);
+  if (!ACTIONS.includes(action)) return unknownAction("owner", action, ACTIONS);
   if (others.length > 0)
     return complain("Other users can see arguments: owner add asks for the password.", 2);
   if (action !== "list" && !/^[A-Za-z0-9._@+-]{1,128}$/.test(name))

@@ -10,9 +10,9 @@ import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Holds } from "../runs/shares.ts";
 import { createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
-import { inUrl, isLoopback } from "../server/http/admission.ts";
 import { type HttpOptions, serveHttp } from "../server/http/http.ts";
 import type { ServerDeps } from "../server/contracts/deps.ts";
+import { isSecureUrl } from "../web/url.ts";
 import { createServerFactory } from "../server/protocol/create-server.ts";
 import { complain } from "./output.ts";
 import { print } from "./terminal/printer.ts";
@@ -162,10 +162,10 @@ export async function authenticationOf(
 
 /** The address of this server as an authorization server, without a slash at its end. */
 function ownIssuer({ publicUrl, host, port }: Config["http"]): string {
-  if (publicUrl !== undefined) return publicUrl.endsWith("/") ? publicUrl.slice(0, -1) : publicUrl;
-  if (isLoopback(host) && port !== 0) return `http://${inUrl(host)}:${port}`;
+  const address = publicUrl ?? `http://${host}:${port || "?"}`;
+  if (isSecureUrl(address)) return address.endsWith("/") ? address.slice(0, -1) : address;
   const message =
-    "--owner needs http.publicUrl, the address that clients use. Without it, listen on this machine only, at a fixed port.";
+    "--owner needs http.publicUrl, the address that clients use. Without it, listen on 127.0.0.1 or localhost, at a fixed port.";
   throw new ConfigurationError("http_public_url_missing", message);
 }
 

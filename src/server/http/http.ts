@@ -34,7 +34,7 @@ import {
   unbracket,
 } from "./admission.ts";
 import type { HttpPage, HttpPageOptions } from "./http-page.ts";
-import type { LogIn } from "./login/login.ts";
+import type { LoginServer } from "./login/login.ts";
 import type { LogInOptions } from "./login/provider.ts";
 import { SessionEvents } from "./event-store.ts";
 import { Operations } from "./operations.ts";
@@ -234,9 +234,9 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const endpoint = createEndpoint(options);
   const { tokens, rateLimit } = endpoint;
   let page: HttpPage | undefined;
-  let logIn: LogIn | undefined;
+  let logIn: LoginServer | undefined;
   if (options.logIn !== undefined && tokens !== undefined)
-    logIn = new (await import("./login/login.ts")).LogIn(options.logIn, tokens);
+    logIn = new (await import("./login/login.ts")).LoginServer(options.logIn, tokens);
   if (options.page !== undefined && tokens !== undefined) {
     const take = (principal: string): number => rateLimit.take(principal);
     const own = { ...options.page, take, ...logIn?.forPage };
@@ -300,7 +300,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 function createHandler(
   options: HttpOptions,
   endpoint: Endpoint,
-  pages: readonly (LogIn | HttpPage | undefined)[],
+  pages: readonly (LoginServer | HttpPage | undefined)[],
 ) {
   const { operations } = endpoint;
   const guard = createRequestGuard(options);

@@ -7,13 +7,12 @@ function isListed(address: string, patterns: readonly string[]): boolean {
   const url = parsedUrl(address);
   if (url?.href !== address || url.search !== "" || url.hash !== "" || address.length > 500) return false;
   const names = address.split("/");
-  return patterns.some((pattern) => {
-    const wanted = pattern.split("/");
-    return (
-      wanted.length === names.length &&
-      wanted.every((name, at) => name === names[at] || (name === "*" && names[at] !== ""))
-    );
-  });
+  const fill = (pattern: string): string =>
+    pattern
+      .split("/")
+      .map((name, at) => (name === "*" && names[at]) || name)
+      .join("/");
+  return patterns.some((pattern) => fill(pattern) === address);
 }
 
 export const isKnownDocument = (id: string): boolean => isListed(id, clients.documents);

@@ -26,7 +26,7 @@ const HEADERS = { ...SECURITY_HEADERS, ...texts.headers };
 const show = (reply: Reply, status: number, title: string, text: Html | string, form?: Html): void =>
   reply.html(status, renderNotice(title, text, form, STYLED), HEADERS);
 
-export class LogIn {
+export class LoginServer {
   readonly #options: LogInOptions;
   readonly #tokens: Tokens;
   /** Path of the public address. */

@@ -31,7 +31,6 @@ export async function createProvider(
   const logins = await options.logins();
   const { cookieNames: names, features: _features, ...settings } = fixed;
   const cookie = { httpOnly: true, sameSite: "lax", signed: true } as const;
-  const cookieKeys = await logins.keysFor("cookies");
   const provider = new Provider(issuer, {
     ...settings,
     clientAuthMethods: ["none", "private_key_jwt"],
@@ -41,7 +40,7 @@ export async function createProvider(
     adapter: adapterFor(logins),
     jwks: { keys: (await logins.keysFor("id tokens")).map(signingKey) },
     cookies: {
-      keys: cookieKeys.map((key) => key.toString("base64url")),
+      keys: (await logins.keysFor("cookies")).map((key) => key.toString("base64url")),
       names,
       long: { ...cookie, path: `${base}/oauth` },
       short: cookie,
@@ -76,7 +75,7 @@ export async function createProvider(
     if (ctx.oidc?.route !== "discovery") return;
     ctx.body = { ...(ctx.body as object), scopes_supported: [...SCOPES, "offline_access"] }; // a JSON document
   });
-  // Trusts X-Forwarded-Proto, which `LogIn` alone writes.
+  // Trusts X-Forwarded-Proto, which `LoginServer` alone writes.
   provider.proxy = true;
   provider.on("server_error", (_ctx, error) => logger.error("login.failed", { error }));
   // Errors name parameters, and never their values.

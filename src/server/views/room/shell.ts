@@ -160,7 +160,6 @@ const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
 
 /** The style of a document that the script does not put into its own. */
 export const STYLED = html`<meta name="viewport" content="width=device-width, initial-scale=1" />
-  <meta name="color-scheme" content="light dark" />
   <link rel="stylesheet" href="${ASSETS.style}" />`;
 
 /** A few words in place of a screen, with at most one form. */
