@@ -220,8 +220,7 @@ export interface Granted {
   verifier: string;
 }
 
-export const challengeOf = (verifier: string): string =>
-  createHash("sha256").update(verifier).digest("base64url");
+const challengeOf = (verifier: string): string => createHash("sha256").update(verifier).digest("base64url");
 
 export function authorizeUrl(
   { issuer, url }: Pick<Site, "issuer" | "url">,
