@@ -232,16 +232,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const { logger } = options;
   if (options.authenticator === undefined) requireLoopback(options.host);
   const endpoint = createEndpoint(options);
-  const { tokens, rateLimit } = endpoint;
-  let page: HttpPage | undefined;
-  let logIn: LoginServer | undefined;
-  if (options.logIn !== undefined && tokens !== undefined)
-    logIn = new (await import("./login/login.ts")).LoginServer(options.logIn, tokens);
-  if (options.page !== undefined && tokens !== undefined) {
-    const take = (principal: string): number => rateLimit.take(principal);
-    const own = { ...options.page, take, ...logIn?.forPage };
-    page = new (await import("./http-page.ts")).HttpPage(own, { tokens });
-  }
+  const { logIn, page } = await openPages(options, endpoint);
   const handle = createHandler(options, endpoint, [logIn, page]);
   const server = createServer(serverLimits(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
@@ -267,7 +258,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     [60_000, () => endpoint.sessions.expire()],
     // Shorter than a session has to be idle to make room for another.
     [15_000, () => endpoint.sessions.tellUse()],
-    [1000, () => rateLimit.tell()],
+    [1000, () => endpoint.rateLimit.tell()],
     [1000, () => endpoint.refusalLimit.tell()],
     [1000, () => endpoint.open?.expire()],
     [HELD_MS, recheck],
@@ -294,6 +285,15 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       await endpoint.events.close();
     },
   };
+}
+
+/** Opens the log-in and the page, if they are configured. */
+async function openPages({ logIn, page }: HttpOptions, { tokens, rateLimit }: Endpoint) {
+  if (tokens === undefined) return {};
+  const own = logIn && new (await import("./login/login.ts")).LoginServer(logIn, tokens);
+  const take = (principal: string): number => rateLimit.take(principal);
+  const shown = page && { ...page, take, ...own?.forPage };
+  return { logIn: own, page: shown && new (await import("./http-page.ts")).HttpPage(shown, { tokens }) };
 }
 
 /** Answers requests: probes, then refusals by header, then the log-in, the page and the route. */

@@ -41,7 +41,7 @@ function row(
       <p class="small dim">
         ${createdAt !== undefined && html`Created ${dayAndTime(createdAt)}. `}Expires
         ${dayAndTime(expiresAt)}. ${opened !== undefined && openedText(opened)}
-        ${usedAt !== undefined && `Last used ${dayAndTime(usedAt)}.`}
+        ${usedAt !== undefined && html`Last used ${dayAndTime(usedAt)}.`}
       </p>
     </div>
     <div class="server-acts">
