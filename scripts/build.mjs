@@ -62,6 +62,21 @@ const saverWithoutDriver = {
   },
 };
 
+/**
+ * The library of the log-in writes notices to the console, where a server writes lines of JSON alone. So does a package
+ * that its server uses, which besides makes functions from text.
+ */
+const quietAuthorizationServer = {
+  name: "quiet-authorization-server",
+  load: {
+    filter: { id: /[\\/]oidc-provider[\\/]lib[\\/]helpers[\\/]attention\.js$|[\\/]depd[\\/]index\.js$/ },
+    handler: (id) =>
+      id.endsWith("attention.js")
+        ? "export const info = () => {};\nexport const warn = () => {};"
+        : "module.exports = () => Object.assign(() => {}, { function: (made) => made, property: () => {} });",
+  },
+};
+
 /** Files of packages that are in texts: the page's scripts and the code of threads. */
 const textInputs = [];
 
@@ -161,6 +176,7 @@ const bundleProgram = () =>
     plugins: [
       zodNamespace,
       smallSchemaCheck,
+      quietAuthorizationServer,
       saverWithoutDriver,
       pageAssets,
       threadTexts,

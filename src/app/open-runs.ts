@@ -7,10 +7,12 @@ import { ConfigurationError } from "../core/errors.ts";
 import type { NewsOperator } from "../runs/news.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { RunRepository } from "../runs/sql/repository.ts";
+import { Logins } from "../runs/logins.ts";
 import { type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
 import { copiesFolder, originalOf, rulesOf } from "./owned-places.ts";
 import type { RunService, Readiness } from "../runs/service.ts";
+import { loadPreviousStateKey, loadStateKey } from "../server/calls/state.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Agents } from "./agents.ts";
@@ -71,7 +73,13 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
       retry: (numbers) => messages.retry(numbers, storage.clock()),
       drop: (numbers) => messages.drop(numbers),
     };
-    return Object.assign(service, { close, outbox, rows: storage.runs });
+    const logins = new Logins(storage.runs.logins, storage.clock, async () => {
+      const shared = await storage.secret?.("state");
+      if (shared !== undefined) return [shared];
+      const previous = await loadPreviousStateKey(config.dataDir);
+      return [await loadStateKey(config.dataDir), ...(previous ? [previous] : [])];
+    });
+    return Object.assign(service, { close, outbox, logins, rows: storage.runs });
   } catch (error) {
     await storage.close();
     throw error;
@@ -81,6 +89,8 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
 /** The runs, and the messages that are still to be sent to people elsewhere. */
 export interface OpenedRuns extends RunService {
   outbox: NewsOperator;
+  /** People who log in to this server. */
+  logins: Logins;
   rows: RunRepository;
 }
 

@@ -17,7 +17,6 @@ import { loadPreviousStateKey, loadStateKey } from "../server/calls/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
 import type { SharedStorage } from "../storage/storage.ts";
 import { retentionOf } from "./lifecycle.ts";
-import type { RunOperator } from "../runs/service.ts";
 
 export interface ServerSettings {
   config: Config;
@@ -88,7 +87,7 @@ export function serverParts(settings: ServerSettings) {
   return {
     deps,
     /** The runs of all principals, for whoever operates the server. */
-    operator: (): Promise<RunOperator> => runs(),
+    operator: runs,
     /** Opens the state shared by several servers of one group of clients. Absent: there are no other servers. */
     ...(storage === undefined ? {} : { openShared: storage }),
     /** Opens the message store of 2025-era sessions. */

@@ -1,4 +1,4 @@
-/** Lists and ends links to runs and subscriptions to events, of all principals. */
+/** Lists and ends connected clients, links to runs and subscriptions to events, of all principals. */
 import { isoTime } from "../core/clock.ts";
 import { displayText, duration, oneLine } from "../core/text.ts";
 import type { Access, Holds } from "../runs/shares.ts";
@@ -24,7 +24,7 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
         const [one, ...others] = all.filter(({ id }) => id.startsWith(word));
         const runs = one && others.length === 0 ? local.operator.as({ principal: one.principal }) : undefined;
         if (one === undefined || !(await runs?.access.revoke(one.id))) {
-          const what = `${oneLine(word, 80)} names no link or subscription, or several`;
+          const what = `${oneLine(word, 80)} names no client, link or subscription, or several`;
           return complain(`${what}. ${local.dataCommand("access", "list")} shows all.`);
         }
       }
@@ -36,7 +36,7 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
     if (args.flags["json"] === true) return sayRows(rows.map((row) => toRow(...row)));
     return say(
       ...(rows.length === 0
-        ? ["There are no links and no subscriptions."]
+        ? ["There are no clients, links or subscriptions."]
         : rows.map((row) => accessLine(...row))),
     );
   });
@@ -53,19 +53,21 @@ async function loadToken(access: Access, holds: Holds): Promise<TokenState | und
 
 const toRow = (access: Access, token: TokenState | undefined): object => {
   const { type: event, name: run, credential, url: _url, ...facts } = access;
-  return { ...facts, hasToken: credential !== undefined, token, run, event, host: hostName(access) };
+  const own = access.kind === "client" ? { client: run, scopes: event } : { run, event };
+  return { ...facts, hasToken: credential !== undefined, token, ...own, host: hostName(access) };
 };
 
 function accessLine(access: Access, token: TokenState | undefined): string {
-  const { id, kind, principal, name = "all runs", type, opened, createdAt, expiresAt } = access;
+  const { id, kind, principal, name = "all runs", type, opened, createdAt, usedAt, expiresAt } = access;
   const said = {
     accepted: "with a token of this configuration",
     refused: "ended: this configuration does not accept its token",
     not_checked: "with an OAuth token that is not checked here and may have ended",
   };
   const facts = [
-    kind === "link" ? `opened ${opened ?? 0} times` : `${type} to ${hostName(access)}`,
+    kind === "link" ? `opened ${opened ?? 0} times` : `${type} to ${hostName(access) ?? "this server"}`,
     ...(createdAt === undefined ? [] : [`made ${isoTime(createdAt)}`]),
+    ...(usedAt === undefined ? [] : [`last used ${isoTime(usedAt)}`]),
     `ends in ${duration(expiresAt - Date.now())}`,
     `by ${oneLine(displayText(principal), 60)}`,
     ...(token === undefined ? [] : [said[token]]),
@@ -73,4 +75,5 @@ function accessLine(access: Access, token: TokenState | undefined): string {
   return `${id}  ${kind}  ${facts.join(", ")}: ${oneLine(displayText(name), 60)}`;
 }
 
-const hostName = ({ url }: Access): string | undefined => parsedUrl(url ?? "")?.host;
+const hostName = ({ kind, url }: Access): string | undefined =>
+  kind === "client" ? url : parsedUrl(url ?? "")?.host;

@@ -13,6 +13,7 @@ const RUN: Readonly<Record<keyof typeof facts, Command["run"]>> = {
   schedule: async (args) => (await import("./schedule.ts")).runSchedule(args),
   news: async (args) => (await import("./news.ts")).runNews(args),
   access: async (args) => (await import("./access.ts")).runAccess(args),
+  owner: async (args) => (await import("./owner.ts")).runOwner(args),
   rules: async (args) => (await import("./rules.ts")).runRules(args),
   open: async (args) => (await import("./open.ts")).runOpen(args),
   demo: async (args) => (await import("./demo.ts")).runDemo(args),

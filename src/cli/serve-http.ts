@@ -1,17 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Environment } from "../agent/models/choose.ts";
 import { untilSignal } from "../app/lifecycle.ts";
-import type { ServerParts } from "../app/server-deps.ts";
+import type { OpenedRuns } from "../app/open-runs.ts";
+import type { ServerParts, ServerSettings } from "../app/server-deps.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { TokenConfig } from "../config/sections.ts";
 import { systemClock, isDoneWithin } from "../core/clock.ts";
-import { defined } from "../core/unknown.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Holds } from "../runs/shares.ts";
 import { createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
 import { type HttpOptions, serveHttp } from "../server/http/http.ts";
+import type { ServerDeps } from "../server/contracts/deps.ts";
+import { isSecureUrl } from "../web/url.ts";
 import { createServerFactory } from "../server/protocol/create-server.ts";
 import { complain } from "./output.ts";
 import { print } from "./terminal/printer.ts";
@@ -120,34 +121,52 @@ export async function drained(parts: ServerParts, seconds: number): Promise<void
 }
 
 export interface Authentication extends Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts"> {
+  logIn?: HttpOptions["logIn"];
   tokens: CurrentTokens;
   holds: Holds;
 }
 
 /**
- * Makes the authenticator. With tokens or OAuth configured, every request needs a token, also on loopback. `key` seals
- * tokens that links and subscriptions are made with. Default: one of this process.
+ * Makes the authenticator. With tokens, OAuth or a log-in configured, every request needs a token, also on loopback.
+ * `parts`: those of the server, for its key and its people.
  */
 export async function authenticationOf(
   { oauth, ...http }: Config["http"],
-  env: Environment,
-  logger: Logger,
-  key?: () => Promise<Uint8Array>,
+  { env, logger }: Pick<ServerSettings, "env" | "logger">,
+  parts: () => { deps: Pick<ServerDeps, "stateKey">; operator: () => Promise<Pick<OpenedRuns, "logins">> },
 ): Promise<Authentication> {
+  const key = (): Promise<Uint8Array> => parts().deps.stateKey();
+  const logins = async () => (await parts().operator()).logins;
   const own = http.publicUrl === undefined ? [] : [new URL(http.publicUrl).hostname];
   const tokens = new CurrentTokens(http.tokens);
   const verifiers = http.tokens.length === 0 ? [] : [tokenVerifier(() => tokens.tokens)];
-  const server = oauth && (await import("../server/auth/verifiers.ts"));
+  const issuer = http.owner ? ownIssuer(http) : undefined;
+  const claims = oauth ?? (issuer && { issuer, resource: `${issuer}/mcp` });
+  const server = claims && (await import("../server/auth/verifiers.ts"));
   if (oauth && server) verifiers.push(server.oauthVerifier(oauth, { env, clock: systemClock, logger }));
-  const metadata = oauth && server && { oauth, resourceMetadataUrl: server.resourceMetadataUrl(oauth) };
-  const authenticator = createAuthenticator({ verifiers, ...metadata, ...defined({ key }) });
+  if (issuer && server) verifiers.push(server.loginVerifier(logins, `${issuer}/mcp`));
+  const metadata = claims &&
+    server && { oauth: claims, resourceMetadataUrl: server.resourceMetadataUrl(claims) };
+  // Below the path of the server, because a proxy may pass on nothing else.
+  const address = issuer && { resourceMetadataUrl: `${issuer}/.well-known/oauth-protected-resource/mcp` };
+  const authenticator = createAuthenticator({ verifiers, key, ...metadata, ...address });
   return {
     tokens,
     holds: authenticator.holds,
     allowedHosts: [...http.allowedHosts, ...own, ...(oauth ? [new URL(oauth.resource).hostname] : [])],
-    ...(oauth && server && { documents: server.resourceMetadata(oauth) }),
+    ...(claims && server && { documents: server.resourceMetadata(claims) }),
     ...(verifiers.length > 0 && { authenticator }),
+    ...(issuer && { logIn: { logins, issuer, redirects: http.redirects, logger } }),
   };
+}
+
+/** The address of this server as an authorization server, without a slash at its end. */
+function ownIssuer({ publicUrl, host, port }: Config["http"]): string {
+  const address = publicUrl ?? `http://${host}:${port || "?"}`;
+  if (isSecureUrl(address)) return address.endsWith("/") ? address.slice(0, -1) : address;
+  const message =
+    "--owner needs http.publicUrl, the address that clients use. Without it, listen on 127.0.0.1 or localhost, at a fixed port.";
+  throw new ConfigurationError("http_public_url_missing", message);
 }
 
 /** Interval at which the configuration is reread, in ms. */

@@ -24,8 +24,8 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   const publicUrl = address === undefined ? undefined : new URL(address);
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
-  const key = (): Promise<Uint8Array> => parts.deps.stateKey();
-  const authentication = overStdio ? undefined : await authenticationFor(config.http, host.env, logger, key);
+  const server = { env: host.env, logger };
+  const authentication = overStdio ? undefined : await authenticationFor(config.http, server, () => parts);
   const parts: ServerParts = serverParts({
     config,
     env: host.env,
@@ -59,13 +59,13 @@ const authenticationFor = async (...args: Parameters<typeof authenticationOf>) =
 
 /** The page that results link to. If requests need a token, it is the one over HTTP. */
 function linkedPage(
-  { page, http: { tokens, oauth } }: Config,
+  { page, http: { tokens, oauth, owner } }: Config,
   overStdio: boolean,
   publicUrl: URL | undefined,
 ): ServerSettings["page"] {
   if (page === false) return undefined;
   if (overStdio) return "local";
-  if (tokens.length > 0 || oauth !== undefined) return publicUrl ?? "request";
+  if (tokens.length > 0 || oauth !== undefined || owner) return publicUrl ?? "request";
   return page ? "local" : undefined;
 }
 
@@ -77,9 +77,9 @@ export async function runWork(given: CommandArguments): Promise<ExitCode> {
   const { config, load, logger, warnings } = loaded;
   if (config.workspace === undefined) return complain(warnings, 2);
   reserveStdout();
-  const key = (): Promise<Uint8Array> => parts.deps.stateKey();
   const isOverHttp = flags["http"] === true;
-  const authentication = isOverHttp ? await authenticationFor(config.http, host.env, logger, key) : undefined;
+  const server = { env: host.env, logger };
+  const authentication = isOverHttp ? await authenticationFor(config.http, server, () => parts) : undefined;
   const holds = authentication?.holds;
   const parts: ServerParts = serverParts({ config, env: host.env, version, logger, holds });
   const facts = { version, pid: process.pid, workspace: config.workspace };

@@ -126,6 +126,8 @@ export const httpSchema = fields("http", {
   publicUrl: optional(secureUrl),
   allowedHosts: z.array(readBy(readOrigin)).default([]),
   allowedOrigins: z.array(readBy(readOrigin)).default([]),
+  owner: onOff(false),
+  redirects: z.array(secureUrl).default([]),
   agUi: onOff(false),
   requestsPerMinute: withDefault(whole(1, 1_000_000), 1200),
   refusalsPerMinute: withDefault(whole(1, 1_000_000), 60),
@@ -153,6 +155,8 @@ export const httpSchema = fields("http", {
     })
     .default([]),
   oauth: optional(oauth),
+}).refine(({ owner, oauth }) => !owner || oauth === undefined, {
+  error: "set either http.owner or http.oauth: clients use one authorization server",
 });
 
 export const sandboxSchema = fields("sandbox", {

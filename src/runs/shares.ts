@@ -14,25 +14,27 @@ export interface MadeWith {
 /** True if the token that something of a principal was made with is still accepted. */
 export type Holds = (made: Pick<Access, "principal" | "credential">) => Promise<boolean>;
 
-/** A link to a run, or a subscription to events: a way to learn of runs without a token. */
+/** A link to a run, a subscription to events, or a client or browser for which a person logged in. */
 export interface Access {
-  kind: "link" | "subscription";
+  kind: "link" | "subscription" | "client";
   id: string;
   principal: Principal;
   /** Absent: all runs of the principal. */
   runId?: string;
-  /** The text that stands for the run. */
+  /** The text that stands for the run, or the name of the client. */
   name?: string;
   /** Absent in rows of an older version. */
   createdAt?: number;
   expiresAt: number;
   /** Times that somebody followed the link. */
   opened?: number;
-  /** The events of a subscription, and the address that they are sent to. */
+  /** The events of a subscription, and the address that they are sent to; the scopes of a client, and its place. */
   type?: string;
   url?: string;
   /** Identifies the token that made it; absent if none did. */
   credential?: string;
+  /** Last time that a client renewed its access. */
+  usedAt?: number;
 }
 
 export interface SharedRun extends Pick<Access, "id" | "principal" | "expiresAt" | "credential"> {

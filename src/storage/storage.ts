@@ -16,6 +16,8 @@ export interface Storage {
   forAgents(): Promise<AgentStorage>;
   /** Announces the environment of this server. Returns the environments of those that are there already. */
   enter(environment: string): Promise<string[]>;
+  /** A secret of 32 bytes that all servers on this storage have, and nobody else. Absent: files are of one machine. */
+  secret?(name: string): Promise<Uint8Array>;
   /** True if a newer version has changed the storage; this version then stops using it. */
   isOutdated(): boolean;
   close(): Promise<void>;
@@ -27,7 +29,6 @@ export interface SharedStorage extends Storage, SharedState {
   openStreams(): Promise<StreamStore>;
   /** Writes, reads and deletes an object where large values are kept, if that is elsewhere. Throws the problem. */
   tryLargeValues(): Promise<void>;
-  /** A secret of 32 bytes that all servers on this storage have, and nobody else. */
   secret(name: string): Promise<Uint8Array>;
 }
 

@@ -5,8 +5,8 @@ import { requireLoopback } from "../../server/http/admission.ts";
 import { type Check, type OwnFacts, within } from "./check.ts";
 
 /** Finds an address that other machines reach while requests need no token. */
-export function checkAddress({ http: { host, tokens, oauth } }: Config): Check[] {
-  if (tokens.length > 0 || oauth !== undefined) return [];
+export function checkAddress({ http: { host, tokens, oauth, owner } }: Config): Check[] {
+  if (tokens.length > 0 || oauth !== undefined || owner) return [];
   try {
     requireLoopback(host);
     return [];

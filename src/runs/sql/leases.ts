@@ -1,9 +1,13 @@
 /** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
 import { type ClaimRequest, type Lease, type SeenLease, LeaseLostError } from "../ports.ts";
 import type { FailureDetails, OpenStatus, Place, Principal, RunStatus } from "../run.ts";
+import queries from "./leases.sql" with { type: "text" };
 import { type RunRow, rootOf } from "./rows.ts";
+import { readQueries } from "./sql-files.ts";
 import type { Steps } from "./steps.ts";
 import { all, change, count, first, lockPrincipal, send } from "./steps.ts";
+
+const queryNamed = readQueries(queries);
 
 export type OpenRunRow = RunRow & { status: OpenStatus };
 
@@ -82,12 +86,7 @@ export function* claim(
       : (before.heartbeat_at ?? 0) - (before.claimed_at ?? 0) >= HARMLESS_MS
         ? 1
         : before.crashes + 1;
-  yield* send(
-    `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
-       heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes,
-       reserved_tokens = 0 WHERE id = @id`,
-    { id: before.id, owner, expires: expiresAt, now, crashes },
-  );
+  yield* send(queryNamed("claim"), { id: before.id, owner, expires: expiresAt, now, crashes });
   const { id: runId, principal, number: run } = before;
   const lease = { runId, rootId: rootOf(before), principal, run, owner, epoch: before.lease_epoch + 1 };
   return { lease, before, crashes };
@@ -101,24 +100,15 @@ export function* leaseEnded(
   const { id, owner } = request;
   // Nobody starts a run of the thread in between.
   yield* lockPrincipal(principal);
-  const row = yield* first<RunRow>(
-    `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
-       heartbeat_at = @now
-     WHERE id = @id AND principal = @principal AND NOT EXISTS (SELECT 1 FROM runs other
-       WHERE other.thread_id = runs.thread_id AND (other.lease_owner IS NOT NULL OR other.ended_at IS NULL))
-     RETURNING *`,
-    { principal, ...request },
-  );
+  const row = yield* first<RunRow>(queryNamed("lease ended run"), { principal, ...request });
   return row && { runId: id, rootId: rootOf(row), principal, run: row.number, owner, epoch: row.lease_epoch };
 }
 
 /** Place of a run in line; `undefined` if it does not wait for its turn. */
 export function* placeOf(runId: string): Steps<Place | undefined> {
-  const queued = yield* first<{ environment: string }>(
-    `SELECT environment FROM runs
-     WHERE id = @id AND runnable = 1 AND lease_owner IS NULL AND status = 'working'`,
-    { id: runId },
-  );
+  const queued = yield* first<{ environment: string }>(queryNamed("environment of queued run"), {
+    id: runId,
+  });
   return queued && (yield* placesIn(queued.environment)).get(runId);
 }
 
@@ -138,10 +128,7 @@ export function* placesIn(environment: string): Steps<Map<string, Place>> {
 
 /** Over all environments: how long the queue is, since when the first in it waits, and how many runs are at work. */
 export function* queue(): Steps<{ waiting: number; since: number | null; atWork: number }> {
-  const waiting = yield* first<{ waiting: number; since: number | null }>(
-    `SELECT count(*) AS waiting, min(updated_at) AS since FROM runs
-     WHERE environment > '' AND runnable = 1 AND lease_owner IS NULL AND status = 'working'`,
-  );
+  const waiting = yield* first<{ waiting: number; since: number | null }>(queryNamed("queue"));
   const leased = "SELECT count(*) AS count FROM runs INDEXED BY runs_leased WHERE lease_owner IS NOT NULL";
   return { waiting: waiting?.waiting ?? 0, since: waiting?.since ?? null, atWork: yield* count(leased) };
 }
@@ -191,11 +178,7 @@ export function* lockParent(runId: string): Steps<void> {
 }
 
 export function* renew(owner: string, runIds: readonly string[], now: number, expires: number): Steps<void> {
-  yield* change(
-    `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
-     WHERE lease_owner = @owner AND id IN (SELECT value FROM json_each(@ids))`,
-    { owner, ids: JSON.stringify(runIds), expires, now },
-  );
+  yield* change(queryNamed("renew"), { owner, ids: JSON.stringify(runIds), expires, now });
 }
 
 export const ownedBy = (owner: string): Steps<{ id: string; epoch: number; status: RunStatus }[]> =>

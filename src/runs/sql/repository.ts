@@ -15,6 +15,7 @@ import { listChildren } from "./children.ts";
 import { findOrphans } from "./housekeeping.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
+import { loginRows } from "./logins.ts";
 import * as models from "./model-requests.ts";
 import * as requests from "./requests.ts";
 import * as reviews from "./reviews.ts";
@@ -56,13 +57,14 @@ export function storedRuns(engine: Engine, housekeeping: Housekeeping) {
     for (const listener of listeners) listener.changed(runId, fromOutside);
     housekeeping.changed?.(runId);
   };
-  const news = storedNews(engine);
+  const [news, logins] = [storedNews(engine), loginRows(engine)];
   const started = (runId: string): void => notify(runId, true);
   return {
     read: queriesOf(engine, housekeeping.textIndex),
     schedules: storedSchedules(engine, started, (found) => withPlaces(engine, found)),
     shares: shareRows(engine),
     rules: ruleRows(engine),
+    logins,
     news,
     ...changesOf(engine, notify),
     ...leasesOf(engine, news, notify),
@@ -88,6 +90,7 @@ export function storedRuns(engine: Engine, housekeeping: Housekeeping) {
     ...numbersOf(engine, housekeeping),
     prune: async (retention: Retention, context: PruneContext) => {
       await news.deleteExpired(context.now);
+      await logins.change("remove expired", { now: context.now });
       return housekeeping.prune(retention, context);
     },
     assertWritable: () => housekeeping.assertWritable(),

@@ -29,6 +29,10 @@ export interface Tokens {
   check(request: IncomingMessage, authorization: string | undefined): Promise<Checked>;
   /** Checks a token that was valid before, so a refusal does not count as a guess. */
   recheck(request: IncomingMessage, authorization: string | undefined): Promise<Checked>;
+  /** Counts a guess of another kind, such as a wrong password. Returns the seconds to wait; 0: none. */
+  refuse(request: IncomingMessage): number;
+  /** Counts a request to log in, which needs no token. Returns the seconds to wait; 0: none. */
+  visit(request: IncomingMessage): number;
   holds: Holds;
 }
 

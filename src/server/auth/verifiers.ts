@@ -14,8 +14,10 @@ import { defined } from "../../core/unknown.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { NewestOf } from "../../core/newest-of.ts";
+import type { Logins } from "../../runs/logins.ts";
+import { SCOPES } from "../../runs/run.ts";
 import { type OAuthClaims, type TokenVerifier, bothForms, requestedNames } from "./auth.ts";
-import { CLOCK_TOLERANCE_SECONDS, holderOf, invalidToken, issuerUnavailable } from "./auth.ts";
+import { CLOCK_TOLERANCE_SECONDS, authInfoOf, holderOf, invalidToken, issuerUnavailable } from "./auth.ts";
 
 /** Signatures by private keys only: with a shared secret every verifier could also sign. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
@@ -61,11 +63,11 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
 const KEYS_UNAVAILABLE = new Set(["unreachable", "ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JOSE_GENERIC"]);
 
 /** Returns the metadata address of the protected resource (RFC 9728). */
-export const resourceMetadataUrl = ({ resource }: OAuthConfig): string =>
+export const resourceMetadataUrl = ({ resource }: OAuthClaims): string =>
   getOAuthProtectedResourceMetadataUrl(new URL(resource));
 
-/** Returns that document by its path, and at the root for clients that look only there. */
-export function resourceMetadata(config: OAuthConfig): ReadonlyMap<string, unknown> {
+/** Returns that document by its path, at the root for clients that look only there, and below a proxy's path. */
+export function resourceMetadata(config: OAuthClaims): ReadonlyMap<string, unknown> {
   const document = {
     resource: config.resource,
     authorization_servers: [config.issuer],
@@ -76,6 +78,7 @@ export function resourceMetadata(config: OAuthConfig): ReadonlyMap<string, unkno
   return new Map([
     [new URL(resourceMetadataUrl(config)).pathname, document],
     ["/.well-known/oauth-protected-resource", document],
+    ["/.well-known/oauth-protected-resource/mcp", document],
   ]);
 }
 
@@ -186,6 +189,18 @@ export function introspectionSecret(
   const message = `http.oauth.introspection needs the environment variable ${name}, which is not set.`;
   throw new ConfigurationError("http_introspection_secret_missing", message);
 }
+
+/** Verifies the tokens that people of this server granted; others may be of another kind. */
+export const loginVerifier =
+  (logins: () => Promise<Pick<Logins, "token">>, resource: string): TokenVerifier =>
+  async (token) => {
+    const found = await (await logins()).token(token);
+    if (found?.audience !== resource) return undefined;
+    const { principal, scopes, expiresAt } = found;
+    const known = SCOPES.filter((scope) => scopes.includes(scope));
+    const auth = authInfoOf({ principal, scopes: known, expiresAt: Math.floor(expiresAt / 1000) });
+    return { ...auth, extra: { ...auth.extra, asksForAll: true } };
+  };
 
 /** Verifies the tokens of an authorization server as it is configured: by asking it, or by its keys. */
 export function oauthVerifier(

@@ -83,11 +83,11 @@ function openedOnce<Opened extends { close(): Promise<void> }>(open: () => Promi
 }
 
 /** Opens the service when it is first used. Closing it parks running work; once closed, it stays closed. */
-export function lazyRuns(open: () => Promise<RunService>) {
+export function lazyRuns<Service extends RunService>(open: () => Promise<Service>) {
   const service = openedOnce(open);
   let closed = false;
   return {
-    runs: async (): Promise<RunService> => {
+    runs: async (): Promise<Service> => {
       if (closed) throw new DeepAgentError("shutting_down", "The server is shutting down. Connect again.");
       return service.get();
     },

@@ -36,7 +36,7 @@ export function requireLoopback(host: string): void {
   throw new ConfigurationError(
     "http_host_not_loopback",
     `Other machines can reach --host ${host}, and requests are not authenticated. ` +
-      "Use 127.0.0.1, ::1 or localhost, or set http.tokens or http.oauth in the configuration file.",
+      "Use 127.0.0.1, ::1 or localhost, or set http.tokens, http.oauth or http.owner.",
   );
 }
 
@@ -211,11 +211,18 @@ export class RateLimit {
  */
 export function tokenCheck(
   authenticator: Authenticator,
-  options: { refusalLimit: RateLimit; refusals: Counter; addressOf: AddressOf; logger: Logger },
+  options: {
+    refusalLimit: RateLimit;
+    visits: RateLimit;
+    refusals: Counter;
+    addressOf: AddressOf;
+    logger: Logger;
+  },
 ): Tokens {
-  const { refusalLimit, refusals, addressOf, logger } = options;
+  const { refusalLimit, visits, refusals, addressOf, logger } = options;
   const networkOf = (request: IncomingMessage): string => clientNetwork(addressOf(request));
   const wait: Tokens["wait"] = (request) => refusalLimit.wait(networkOf(request));
+  const refuse: Tokens["refuse"] = (request) => refusalLimit.take(networkOf(request));
   const recheck: Tokens["recheck"] = async (request, authorization) => {
     const outcome = await authenticator.authenticate(authorization, { mayAsk: wait(request) === 0 });
     if (outcome.ok) return outcome;
@@ -227,10 +234,11 @@ export function tokenCheck(
     // A missing token is not a guess, and a token that could not be checked may be valid.
     if (outcome.ok || outcome.reason === "no_token" || outcome.reason === "issuer_unavailable")
       return outcome;
-    const seconds = refusalLimit.take(networkOf(request));
+    const seconds = refuse(request);
     // The limit also bounds the log.
     if (seconds === 0) logger.info("auth.refused", { reason: outcome.reason, address: addressOf(request) });
     return { ...outcome, wait: seconds };
   };
-  return { wait, check, recheck, holds: (made) => authenticator.holds(made) };
+  const visit: Tokens["visit"] = (request) => visits.take(networkOf(request));
+  return { wait, check, recheck, refuse, visit, holds: (made) => authenticator.holds(made) };
 }

@@ -26,7 +26,10 @@ export function scopeChallenge(body: unknown, auth: AuthInfo | undefined) {
   const { resourceMetadataUrl } = auth;
   const problem = `This needs a token with the scope ${scopes.join(" and ")}`;
   const error = new OAuthError(OAuthErrorCode.InsufficientScope, problem);
-  const challenge = { requiredScopes: requiredScopes(auth, scopes), ...defined({ resourceMetadataUrl }) };
+  // The consent of this server's own log-in replaces the earlier one.
+  const own = auth.extra?.["asksForAll"] === true ? auth.scopes : [];
+  const wanted = SCOPES.filter((scope) => needed.has(scope) || own.includes(scope));
+  const challenge = { requiredScopes: requiredScopes(auth, wanted), ...defined({ resourceMetadataUrl }) };
   return { scopes, response: bearerAuthChallengeResponse(error, challenge) };
 }
 

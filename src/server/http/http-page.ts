@@ -6,10 +6,12 @@ import { Reply, isFrom } from "../page/responses.ts";
 import { SharedLinks, SharingSignIn } from "../page/shared-links.ts";
 import { TokenSignIn, type TokenSignInOptions } from "../page/token-sign-in.ts";
 
-export interface HttpPageOptions extends Omit<PagesOptions, "signIn" | "base" | "sharing"> {
+export interface HttpPageOptions
+  extends
+    Omit<PagesOptions, "signIn" | "base" | "sharing">,
+    Pick<TokenSignInOptions, "key" | "logIn" | "logOut"> {
   /** Finds runs by links to them. Default: no links are made. */
   sharedRuns?: (() => Promise<SharedRuns>) | undefined;
-  key: TokenSignInOptions["key"];
   /** The address that browsers use. Default: any host that the server accepts. */
   publicUrl?: URL | undefined;
 }

@@ -34,6 +34,8 @@ import {
   unbracket,
 } from "./admission.ts";
 import type { HttpPage, HttpPageOptions } from "./http-page.ts";
+import type { LoginServer } from "./login/login.ts";
+import type { LogInOptions } from "./login/provider.ts";
 import { SessionEvents } from "./event-store.ts";
 import { Operations } from "./operations.ts";
 import {
@@ -168,7 +170,9 @@ export interface HttpOptions {
   /** Authenticates requests and names their principals. Absent: all requests are accepted, as those of one user. */
   authenticator?: Authenticator | undefined;
   /** The page for people who log in with a token. Absent, or without `authenticator`: there is none. */
-  page?: Omit<HttpPageOptions, "take"> | undefined;
+  page?: Omit<HttpPageOptions, "take" | "logIn" | "logOut"> | undefined;
+  /** The log-in of this server's own people, whose tokens `authenticator` accepts. Absent: there is none. */
+  logIn?: LogInOptions | undefined;
   /** JSON documents that anyone may read, by path. */
   documents?: ReadonlyMap<string, unknown>;
   factory: McpServerFactory;
@@ -228,13 +232,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const { logger } = options;
   if (options.authenticator === undefined) requireLoopback(options.host);
   const endpoint = createEndpoint(options);
-  const { tokens, rateLimit } = endpoint;
-  let page: HttpPage | undefined;
-  if (options.page !== undefined && tokens !== undefined) {
-    const take = (principal: string): number => rateLimit.take(principal);
-    page = new (await import("./http-page.ts")).HttpPage({ ...options.page, take }, { tokens });
-  }
-  const handle = createHandler(options, endpoint, page);
+  const { logIn, page } = await openPages(options, endpoint);
+  const handle = createHandler(options, endpoint, [logIn, page]);
   const server = createServer(serverLimits(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
     endpoint.guard(response);
@@ -259,7 +258,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     [60_000, () => endpoint.sessions.expire()],
     // Shorter than a session has to be idle to make room for another.
     [15_000, () => endpoint.sessions.tellUse()],
-    [1000, () => rateLimit.tell()],
+    [1000, () => endpoint.rateLimit.tell()],
     [1000, () => endpoint.refusalLimit.tell()],
     [1000, () => endpoint.open?.expire()],
     [HELD_MS, recheck],
@@ -288,8 +287,21 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
-/** Answers requests: probes, then refusals by header, then the page and the route. */
-function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage) {
+/** Opens the log-in and the page, if they are configured. */
+async function openPages({ logIn, page }: HttpOptions, { tokens, rateLimit }: Endpoint) {
+  if (tokens === undefined) return {};
+  const own = logIn && new (await import("./login/login.ts")).LoginServer(logIn, tokens);
+  const take = (principal: string): number => rateLimit.take(principal);
+  const shown = page && { ...page, take, ...own?.forPage };
+  return { logIn: own, page: shown && new (await import("./http-page.ts")).HttpPage(shown, { tokens }) };
+}
+
+/** Answers requests: probes, then refusals by header, then the log-in, the page and the route. */
+function createHandler(
+  options: HttpOptions,
+  endpoint: Endpoint,
+  pages: readonly (LoginServer | HttpPage | undefined)[],
+) {
   const { operations } = endpoint;
   const guard = createRequestGuard(options);
   const hostGuard = createHostGuard(options);
@@ -297,7 +309,7 @@ function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage
   return async (request: AuthenticatedRequest, response: ServerResponse): Promise<void> => {
     if (await operations.probe(request, response, pathOf(request))) return;
     if (!hasSingleHeaders(request, response)) return;
-    const pageOfRequest = page?.isFor(request) ? page : undefined;
+    const pageOfRequest = pages.find((one) => one?.isFor(request));
     if (!(pageOfRequest ? hostGuard : guard)(request, response)) return;
     if (operations.isClosing) {
       response.setHeader("connection", "close");
@@ -364,7 +376,8 @@ function createEndpoint(options: HttpOptions) {
   const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
-  const tokens = authenticator && tokenCheck(authenticator, { refusalLimit, refusals, addressOf, logger });
+  const counted = { refusalLimit, visits: limitOf("log-in", 120), refusals };
+  const tokens = authenticator && tokenCheck(authenticator, { ...counted, addressOf, logger });
   const limits = { rateLimit, refusalLimit, keepAliveMs };
   return { options, stateless, events, sessions, operations, guard, open, tokens, ...limits };
 }

@@ -271,7 +271,7 @@ export async function accessScreen(context: ScreenContext): Promise<Picture> {
   const [all, waiting] = await Promise.all([runs.access.list(), waitingFor(context)]);
   // The operator of the server may also revoke links that no longer work.
   const working = session.isLoggedIn && sharing ? await sharing.working(all) : all;
-  const about = { title: "Links and subscriptions", place: "access", waiting } as const;
+  const about = { title: "Clients and links", place: "access", waiting } as const;
   return livePicture(context, about, () => renderAccess(session, working));
 }
 

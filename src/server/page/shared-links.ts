@@ -46,12 +46,14 @@ export class SharedLinks {
     return `/shared#${await this.#secret(shared)}`;
   }
 
-  /** Those whose tokens are still accepted. */
-  async working<Made extends Pick<Access, "principal" | "credential">>(
+  /** Those whose tokens are still accepted, and clients, which have tokens of their own. */
+  async working<Made extends Pick<Access, "principal" | "credential"> & Partial<Pick<Access, "kind">>>(
     made: readonly Made[],
   ): Promise<Made[]> {
     const { holds = async ({ credential }) => credential === undefined } = this.#options;
-    const found = await Promise.all(made.map(async (one) => ((await holds(one)) ? [one] : [])));
+    const found = await Promise.all(
+      made.map(async (one) => (one.kind === "client" || (await holds(one)) ? [one] : [])),
+    );
     return found.flat();
   }
 

@@ -9,6 +9,7 @@ import { defined, parsedUrl } from "../../core/unknown.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type Checked, type Tokens, madeWith, principalOf } from "../auth/auth.ts";
 import { allows } from "../../runs/scopes.ts";
+import type { Html } from "../views/html.ts";
 import { renderLogIn } from "../views/room/log-in.ts";
 import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
@@ -21,6 +22,10 @@ export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
   key: () => Promise<Uint8Array>;
   tokens: Tokens;
+  /** Makes a token for a person, by name, password and code; `undefined`: refused. Absent: people need a token. */
+  logIn?: ((request: IncomingMessage, form: URLSearchParams) => Promise<string | undefined>) | undefined;
+  /** Ends such a token. */
+  logOut?: ((token: string) => Promise<void>) | undefined;
   clock: Clock;
   logger: Logger;
 }
@@ -48,18 +53,20 @@ export class TokenSignIn implements SignIn {
   readonly #options: TokenSignInOptions;
   /** Seals sessions that tabs keep. */
   readonly #ownKey = randomBytes(32);
+  readonly #form: (next: string, problem?: string) => Html;
   readonly #secrets: TabSecrets;
   /** Ids of sessions that were logged out here, and when they would have ended. */
   readonly #loggedOut = new Map<string, number>();
 
   constructor(options: TokenSignInOptions) {
     this.#options = options;
+    this.#form = renderLogIn.bind(undefined, options.logIn !== undefined);
     this.#secrets = new TabSecrets(options.clock);
   }
 
   async answer(reply: Reply, { pathname }: URL): Promise<boolean> {
     const { method } = reply.request;
-    if (pathname === "/login" && method === "GET") reply.html(200, renderLogIn({ next: "/" }));
+    if (pathname === "/login" && method === "GET") reply.html(200, this.#form("/"));
     else if (pathname === "/login" && method === "POST") await this.#logIn(reply);
     else if (pathname === "/logout" && method === "POST") await this.#logOut(reply);
     else return false;
@@ -69,13 +76,13 @@ export class TokenSignIn implements SignIn {
   async find(request: IncomingMessage, url: URL): Promise<SignedIn> {
     const next = request.method === "GET" ? url.pathname + url.search : "/";
     const { session, proof } = await this.#read(request);
-    if (session === undefined) return { ok: false, status: 401, page: renderLogIn({ next }) };
+    if (session === undefined) return { ok: false, status: 401, page: this.#form(next) };
     const { tokens } = this.#options;
     const checked = await tokens.recheck(request, `Bearer ${session.token}`);
     const problem = pageProblem(checked, problems.ended);
     if (!checked.ok || problem !== undefined || principalOf(checked.auth) !== session.sub) {
       const { status, text } = problem ?? problems.ended;
-      return { ok: false, status, page: renderLogIn({ next, problem: text }), proof };
+      return { ok: false, status, page: this.#form(next, text), proof };
     }
     const scopes = SCOPES.filter((scope) => allows(checked.auth, scope));
     const { jti: id, sub: principal } = session;
@@ -85,19 +92,21 @@ export class TokenSignIn implements SignIn {
 
   async #logIn(reply: Reply): Promise<void> {
     const { request } = reply;
-    const { tokens, logger } = this.#options;
+    const { tokens, logIn, logger } = this.#options;
     const form = await readForm(request, MAX_FORM_BYTES);
-    const given = form?.get("next") ?? "/";
-    const url = parsedUrl(given, "http://page");
+    const url = parsedUrl(form?.get("next") ?? "/", "http://page");
     // Never an address of another server.
     const next = url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";
     const refuse = ({ status, text }: Problem, headers: Record<string, string> = {}): void =>
-      reply.html(status, renderLogIn({ next, problem: text }), headers);
-    const token = (form?.get("token") ?? "").trim();
-    if (token === "") return refuse({ status: 422, text: "There was no token in the form." });
+      reply.html(status, this.#form(next, text), headers);
+    const given = (form?.get("token") ?? "").trim();
+    const isPerson = logIn !== undefined && form !== undefined && given === "" && form.has("name");
+    if (given === "" && !isPerson) return refuse({ status: 422, text: "There was no token in the form." });
     // Unlike MCP requests, a guess is not looked at any more: whoever has a good token can wait for a minute.
     const wait = tokens.wait(request);
     if (wait > 0) return refuse(problems.too_many_failures, { "retry-after": String(wait) });
+    const token = isPerson ? await logIn(request, form) : given;
+    if (token === undefined) return refuse(problems.wrong_person);
     const checked = await tokens.check(request, `Bearer ${token}`);
     const problem = pageProblem(checked, problems.invalid_token);
     if (!checked.ok || problem !== undefined) {
@@ -134,6 +143,7 @@ export class TokenSignIn implements SignIn {
   async #logOut(reply: Reply): Promise<void> {
     const { session, proof } = await this.#read(reply.request);
     if (session !== undefined) this.#end(session);
+    await this.#options.logOut?.(session?.token ?? "");
     if (proof === undefined)
       return reply.enter({ at: "/login" }, { "set-cookie": await this.#cookie("", 0) });
     reply.prove(proof);

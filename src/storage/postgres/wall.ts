@@ -23,6 +23,7 @@ const POLICIES: Readonly<Record<string, string>> = {
   schedules: IS_MINE,
   news_subscriptions: IS_MINE,
   approval_rules: IS_MINE,
+  login_rows: IS_MINE,
   thread_sources: THREAD_IS_MINE,
   schedule_skips: `EXISTS (SELECT 1 FROM schedules WHERE schedules.id = schedule_id AND ${IS_MINE})`,
   ...Object.fromEntries(TABLES_OF_RUN.map((table) => [table, RUN_IS_MINE])),

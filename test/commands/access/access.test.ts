@@ -11,7 +11,7 @@ test(
   { tags: ["long"] },
   async () => {
     const home = terminalHome();
-    expect((await home.bin("access")).stdout).toBe("There are no links and no subscriptions.\n");
+    expect((await home.bin("access")).stdout).toBe("There are no clients, links or subscriptions.\n");
     await home.bin("run", "list every TODO");
     const [run] = await listed(home);
     const database = openDatabase(join(home.env["DEEPAGENT_DATA_DIR"] ?? "", "deepagent.db"));
@@ -65,12 +65,12 @@ test(
     const missing = await home.bin("access", "revoke", "nothing");
     expect([missing.code, missing.stderr]).toEqual([
       1,
-      expect.stringContaining("names no link or subscription"),
+      expect.stringContaining("names no client, link or subscription"),
     ]);
     expect((await home.bin("access", "revoke")).code).toBe(2);
     expect((await home.bin("access", "revoke", "link", "sub_1", "sub_2")).stdout).toBe(
       "Revoked 3 entries.\n",
     );
-    expect((await home.bin("access")).stdout).toBe("There are no links and no subscriptions.\n");
+    expect((await home.bin("access")).stdout).toBe("There are no clients, links or subscriptions.\n");
   },
 );

@@ -868,7 +868,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "all that is open with it ends, and nothing else",
       ],
     },
-  "Links and subscriptions never outlive their token.": {
+  "Clients and links never outlive their token.": {
     "test/server/auth/made-with.test.ts": [
       "what is made with a signed token ends when that expires",
       "a token of an authorization server holds until that says otherwise, at every server with the key",

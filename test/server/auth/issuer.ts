@@ -80,8 +80,11 @@ export async function openIssuer() {
 export const authenticated = (http: Partial<ConfigInput["http"]>) =>
   authenticationOf(
     ConfigSchema.parse({ dataDir: "/data", http }).http,
-    { AGENT_SECRET: SECRET },
-    silentLogger,
+    { env: { AGENT_SECRET: SECRET }, logger: silentLogger },
+    () => ({
+      deps: { stateKey: async () => Buffer.alloc(32, 1) },
+      operator: () => Promise.reject(new Error("nobody logs in here")),
+    }),
   );
 
 /** The product behind an authorization server of its own. */

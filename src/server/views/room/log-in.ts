@@ -1,28 +1,21 @@
-/** The screen on which a person enters a token. */
-import { type Html, html } from "../html.ts";
+/** The screen on which a person enters a token, or name, password and code. */
+import { Html, html } from "../html.ts";
+import fields from "./log-in.json" with { type: "json" };
 import { renderNotice } from "./shell.ts";
 
-/** The token is posted and never becomes a part of an address. `next`: address after the log-in. */
-export const renderLogIn = ({ next, problem }: { next: string; problem?: string }): Html =>
+export const PERSON_FIELDS = new Html(fields.person.join(" "));
+
+/** Secrets are posted and never become a part of an address. `next`: address after the log-in. */
+export const renderLogIn = (isByPerson: boolean, next: string, problem?: string): Html =>
   renderNotice(
     "Log in",
-    "Use the access token from your MCP client’s configuration.",
+    isByPerson
+      ? "Use your name, your password and a code."
+      : "Use the access token from your MCP client’s configuration.",
     html`<form class="log-in" method="post" action="/login">
       ${problem && html`<p class="notice red" role="alert" id="problem">${problem}</p>`}
       <input type="hidden" name="next" value="${next}" />
-      <label class="label" for="token">Token</label>
-      <input
-        class="field"
-        id="token"
-        name="token"
-        type="password"
-        autocomplete="off"
-        autocapitalize="off"
-        spellcheck="false"
-        maxlength="16000"
-        required
-        autofocus
-      />
+      ${isByPerson ? PERSON_FIELDS : new Html(fields.token.join(" "))}
       <button class="btn ink">Log in</button>
     </form>`,
   );

@@ -160,10 +160,15 @@ const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
   <form method="dialog"><button class="btn">Close</button></form>
 </dialog>`;
 
+/** The style of a document that the script does not put into its own. */
+export const STYLED = html`<meta name="viewport" content="width=device-width, initial-scale=1" />
+  <link rel="stylesheet" href="${ASSETS.style}" />`;
+
 /** A few words in place of a screen, with at most one form. */
-export const renderNotice = (title: string, text: string | Html, more?: Html): Html =>
+export const renderNotice = (title: string, text: string | Html, more?: Html, head?: Html): Html =>
   renderPage({
     title,
+    ...(head && { head }),
     body: html`<main class="wrap home" id="main">
       <div class="panel empty">
         <h1>${title}</h1>
@@ -239,7 +244,7 @@ const settingsMenu = (seesAll: boolean): Html =>
         seesAll &&
         html`<hr />
           <a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>
-          <a class="menu-item" href="${accessPath()}">${icon("link")}<span>Links and subscriptions</span></a>
+          <a class="menu-item" href="${accessPath()}">${icon("link")}<span>Clients and links</span></a>
           <a class="menu-item" href="${rulesPath()}">${icon("tick")}<span>Approval rules</span></a>`
       }
     </div>
