@@ -90,10 +90,10 @@ test("heartbeats tell the place in line as it is by then, until the first event"
   progress.stop();
   expect(sent.map(({ message }) => message)).toEqual([
     "run run_1: number 3 in line",
-    "run run_1: number 2 in line (15 s)",
-    "run run_1: number 1 in line (30 s)",
+    "run run_1: number 2 in line (15s)",
+    "run run_1: number 1 in line (30s)",
     "ls /",
-    "ls / (45 s)",
+    "ls / (45s)",
   ]);
 });
 
@@ -110,9 +110,9 @@ test("heartbeats repeat the line and grow strictly without reaching the next eve
   expect(values.every((value, index) => index === 0 || value > (values[index - 1] ?? 0))).toBe(true);
   expect(values.slice(0, 3)).toEqual([1, 1.5, 1 + 2 / 3]);
   expect(values.slice(-2)).toEqual([2, 2.5]);
-  expect(sent[1]?.message).toBe(`${sent[0]?.message} (15 s)`);
+  expect(sent[1]?.message).toBe(`${sent[0]?.message} (15s)`);
   expect(sent[4]?.message).toBe(`${sent[0]?.message} (1m 00s)`);
-  expect(sent[1000]?.message).toBe(`${sent[0]?.message} (4 h 10 min)`);
+  expect(sent[1000]?.message).toBe(`${sent[0]?.message} (4h 10m)`);
 });
 
 test("repeated events, long texts and control characters", () => {
@@ -140,7 +140,7 @@ test("of a storm of events the newest is told when its turn has come, and the la
   expect(during).toBeLessThanOrEqual(140);
   expect(during).toBeGreaterThan(100);
   vi.advanceTimersByTime(15_000);
-  expect(sent.at(-1)).toMatchObject({ progress: 5000.5, message: "step 5000 (25 s)" });
+  expect(sent.at(-1)).toMatchObject({ progress: 5000.5, message: "step 5000 (25s)" });
   progress.stop();
 });
 
