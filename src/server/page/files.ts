@@ -13,7 +13,7 @@ import { approvalsOfChanges, changesOfMany, changesOfRun, inFolder, joinedChange
 import { renderedDiff } from "./whole-text.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { type ScreenContext, headOf, waitingFor } from "./screen-context.ts";
-import { filePath, filesPath, isShared, linesPath } from "../contracts/viewer.ts";
+import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
 import { isAsItIs } from "./unchanged.ts";
 
 const MAX = {
@@ -57,10 +57,6 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   const { backend, view } = found;
   const base = filesPath(runId);
   const path = readPath(request.address, base);
-  const [only = "/", ...others] = view?.filesChanged ?? [];
-  const change = { address: filePath(base, only), query: new URLSearchParams({ view: "changes" }) };
-  if (path === "/" && only !== path && others.length === 0 && query.size === 0)
-    return filesScreen({ ...request, ...change });
   // Those who follow a shared link see the changes of the run, and no file as it is.
   const isOnlyChanged = isShared(session);
   const asked = isOnlyChanged ? "" : (query.get("q") ?? "").trim().slice(0, 200);

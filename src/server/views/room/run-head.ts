@@ -4,7 +4,15 @@ import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { type Run, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import type { Viewer } from "../../contracts/viewer.ts";
-import { filesPath, isShared, mayDecide, mayRun, runPath, schedulePath } from "../../contracts/viewer.ts";
+import {
+  changesPath,
+  filesPath,
+  isShared,
+  mayDecide,
+  mayRun,
+  runPath,
+  schedulePath,
+} from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
@@ -106,9 +114,12 @@ function tabs(view: RunView, shown: Tab | "files", waiting: number): Html {
     const own = tab === "review" && count;
     return html`<a href="${runPath(run.id)}/${tab}" ${current(tab === shown, "page")}>${name}${own}</a>`;
   });
+  const [only = ""] = view.filesChanged;
   const changed = view.filesChanged.length;
+  // A single change is opened at once.
+  const files = changed === 1 ? changesPath(run.id, only) : filesPath(run.id);
   return html`<nav class="tabs" aria-label="Run">
-    ${items}<a href="${filesPath(run.id)}" ${current(shown === "files", "page")}
+    ${items}<a href="${files}" ${current(shown === "files", "page")}
       >Files${changed > 0 && html`<span class="count">${changed}</span>`}</a
     >
   </nav>`;
