@@ -114,10 +114,8 @@ function tabs(view: RunView, shown: Tab | "files", waiting: number): Html {
     const own = tab === "review" && count;
     return html`<a href="${runPath(run.id)}/${tab}" ${current(tab === shown, "page")}>${name}${own}</a>`;
   });
-  const [only = ""] = view.filesChanged;
   const changed = view.filesChanged.length;
-  // A single change is opened at once.
-  const files = changed === 1 ? changesPath(run.id, only) : filesPath(run.id);
+  const files = changed === 1 ? changesPath(run.id, view.filesChanged[0] ?? "") : filesPath(run.id);
   return html`<nav class="tabs" aria-label="Run">
     ${items}<a href="${files}" ${current(shown === "files", "page")}
       >Files${changed > 0 && html`<span class="count">${changed}</span>`}</a
