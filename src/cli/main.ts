@@ -115,6 +115,5 @@ async function complain(problems: readonly string[], code: 1 | 2 = 2): Promise<E
 }
 
 async function print(text: string): Promise<ExitCode> {
-  (await import("./terminal/printer.ts")).print(text);
-  return 0;
+  return (await import("./output.ts")).say(text.trimEnd());
 }

@@ -41,33 +41,27 @@ export interface FilesRequest {
 /** The path of a file in an address below that of files; a folder ends in a slash. */
 const readPath = (address: string, base: string): string => decodeOnce(address.slice(base.length)) || "/";
 
-/**
- * The files of one request, with the run that they belong to, and what of them is shown: a run that changed one file opens
- * with that change. `undefined`: no such run.
- */
-async function loadTree({ context: { runs }, runId, address, query }: FilesRequest) {
-  const asked = { path: readPath(address, filesPath(runId)), query };
-  if (runId === undefined) return { backend: await runs.files.mounts(), view: undefined, ...asked };
+/** The files of one request, with the run that they belong to. `undefined`: no such run. */
+async function loadTree({ context: { runs }, runId }: FilesRequest) {
+  if (runId === undefined) return { backend: await runs.files.mounts(), view: undefined };
   const [backend, view] = await Promise.all([runs.files.ofRun(runId), runs.read.view(runId)]);
-  if (backend === undefined || view === undefined) return undefined;
-  const [only, ...others] = view.filesChanged;
-  return only !== undefined && others.length === 0 && asked.path === "/" && query.size === 0
-    ? { backend, view, path: only, query: new URLSearchParams("view=changes") }
-    : { backend, view, ...asked };
+  return backend === undefined || view === undefined ? undefined : { backend, view };
 }
 
 /** Returns undefined if the run is unknown. */
 export async function filesScreen(request: FilesRequest): Promise<Screen | undefined> {
-  const { context, runId, now, complaint } = request;
+  const { context, runId, query, now, complaint } = request;
   const { runs, session } = context;
   const found = await loadTree(request);
   if (found === undefined) return undefined;
-  const { backend, view, path, query } = found;
+  const { backend, view } = found;
   const base = filesPath(runId);
+  const path = readPath(request.address, base);
   // Those who follow a shared link see the changes of the run, and no file as it is.
   const isOnlyChanged = isShared(session);
   const asked = isOnlyChanged ? "" : (query.get("q") ?? "").trim().slice(0, 200);
-  const from = Math.max(0, Math.trunc(Number(query.get("from")))) || 0;
+  const line = Number(query.get("from") ?? 0);
+  const from = Number.isSafeInteger(line) && line > 0 ? line : 0;
   const isFile = !path.endsWith("/") && asked === "";
   const [listings, file, known, results] = await Promise.all([
     isOnlyChanged ? new Map<string, FileInfo[]>([["/", []]]) : listingsFor(backend, path, view === undefined),

@@ -241,4 +241,11 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.getByRole("group", { name: "What would change" }).waitFor();
     expect(await page.locator("[data-approval] form").count()).toBe(0);
   });
+
+  test("the files of a run with one change open at that change", async () => {
+    const { page, runs, go } = await seeded();
+    await go(`/runs/${runs.twelve}/work`);
+    await page.locator(".tabs").getByText("Files").click();
+    await page.getByRole("heading", { name: "/workspace/notes/alarm-path.md" }).waitFor();
+  });
 });

@@ -43,11 +43,10 @@ export interface FilesFound {
 export function renderFiles(screen: FilesScreen, head?: Html): Html {
   const shows = screen.file !== undefined || screen.found !== undefined;
   const panel = html`<div class="panel files${shows ? " shows" : ""}">
-    ${renderTree(screen.tree)}
+    ${head === undefined && !shows && html`<h1 class="hide">Files</h1>`} ${renderTree(screen.tree)}
     <section aria-label="File">${content(screen)}</section>
   </div>`;
-  const title = head === undefined && !shows && html`<h1 class="hide">Files</h1>`;
-  return html`${head}${mainOf(screen.session, "", html`${title}${panel}`)}`;
+  return html`${head}${mainOf(screen.session, "", panel)}`;
 }
 
 const sizeText = (bytes: number): string =>

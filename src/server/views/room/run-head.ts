@@ -4,7 +4,15 @@ import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { type Run, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import type { Viewer } from "../../contracts/viewer.ts";
-import { filesPath, isShared, mayDecide, mayRun, runPath, schedulePath } from "../../contracts/viewer.ts";
+import {
+  changesPath,
+  filesPath,
+  isShared,
+  mayDecide,
+  mayRun,
+  runPath,
+  schedulePath,
+} from "../../contracts/viewer.ts";
 import { type Html, html, textArea, icon } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed } from "./figures.ts";
@@ -107,8 +115,9 @@ function tabs(view: RunView, shown: Tab | "files", waiting: number): Html {
     return html`<a href="${runPath(run.id)}/${tab}" ${current(tab === shown, "page")}>${name}${own}</a>`;
   });
   const changed = view.filesChanged.length;
+  const files = changed === 1 ? changesPath(run.id, view.filesChanged[0] ?? "") : filesPath(run.id);
   return html`<nav class="tabs" aria-label="Run">
-    ${items}<a href="${filesPath(run.id)}" ${current(shown === "files", "page")}
+    ${items}<a href="${files}" ${current(shown === "files", "page")}
       >Files${changed > 0 && html`<span class="count">${changed}</span>`}</a
     >
   </nav>`;
