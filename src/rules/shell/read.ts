@@ -30,8 +30,6 @@ const MOST_CHARACTERS = 10_000;
 /** Shells attach no meaning to these names of variables. */
 const PLAIN_NAME = /^[a-z][a-z0-9]{0,15}$/;
 
-const loadRequired = createRequire(import.meta.url);
-
 interface Reader {
   readonly unbash: { readonly parse: typeof parse; readonly forEachChild: typeof forEachChild };
   readonly source: string;
@@ -48,7 +46,7 @@ export function readCommandLine(source: string, dialect: ShellDialect): ShellRea
     if (/[^\P{Cc}\t\n]/u.test(source)) refuseLine("it has control characters");
     // Shells join such lines before they look for words, and parsers may not. Quotes make no difference.
     if (/(?:^|[^ \t])\\\n/.test(source)) refuseLine("it joins two lines with a backslash within a word");
-    const unbash = loadRequired("unbash") as Reader["unbash"]; // its own types
+    const unbash = createRequire(import.meta.url)("unbash") as Reader["unbash"]; // its own types
     const script = unbash.parse(source);
     if (script.errors?.length) refuseLine("it has a syntax error");
     const commands: ShellCommand[] = [];

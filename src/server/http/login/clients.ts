@@ -3,7 +3,7 @@ import { parsedUrl } from "../../../core/unknown.ts";
 import clients from "./clients.json" with { type: "json" };
 
 /** True if an address is written as one of `patterns`, in which `*` stands for one name of the path. */
-function isListed(address: string, patterns: readonly string[]): boolean {
+function matchesAddress(address: string, patterns: readonly string[]): boolean {
   const url = parsedUrl(address);
   if (url?.href !== address || url.search !== "" || url.hash !== "" || address.length > 500) return false;
   const names = address.split("/");
@@ -15,7 +15,7 @@ function isListed(address: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => fill(pattern) === address);
 }
 
-export const isKnownDocument = (id: string): boolean => isListed(id, clients.documents);
+export const isKnownDocument = (id: string): boolean => matchesAddress(id, clients.documents);
 
 /** True for a callback of a program on the person's own computer. It may have any port. */
 export function isOwnComputer(redirect: string): boolean {
@@ -27,4 +27,4 @@ export function isOwnComputer(redirect: string): boolean {
 /** `more`: those that the operator allows. */
 export const isKnownRedirect = (redirect: unknown, more: readonly string[]): boolean =>
   typeof redirect === "string" &&
-  (isOwnComputer(redirect) || isListed(redirect, [...clients.redirects, ...more]));
+  (isOwnComputer(redirect) || matchesAddress(redirect, [...clients.redirects, ...more]));

@@ -8,7 +8,7 @@ import { tickBox } from "../../views/room/pieces.ts";
 import { isOwnComputer } from "./clients.ts";
 import texts from "./texts.json" with { type: "json" };
 
-export interface Asking {
+export interface ConnectingClient {
   /** Name from the registration or the document of the client. */
   name: string;
   /** Host of the metadata document that has the name. Absent: nobody checked it. */
@@ -23,13 +23,13 @@ export function redirectPlace(redirect: string): string {
   return protocol === "https:" ? host : `the program that opens ${protocol}//${host}`;
 }
 
-const clientName = ({ name, knownBy }: Asking): Html =>
+const clientName = ({ name, knownBy }: ConnectingClient): Html =>
   html`<b>${oneLine(name, 80)}</b>
     ${knownBy === undefined ? "(this name is not checked)" : html`(known by <b>${knownBy}</b>)`}`;
 
 type Question = [text: Html, form: Html];
 
-export const askPerson = (asking: Asking, problem?: string): Question => [
+export const askPerson = (asking: ConnectingClient, problem?: string): Question => [
   html`${clientName(asking)} wants to connect to this server.`,
   html`<form class="log-in" method="post">
     ${problem && html`<p class="notice red" role="alert">${problem}</p>`} ${PERSON_FIELDS}
@@ -38,7 +38,7 @@ export const askPerson = (asking: Asking, problem?: string): Question => [
 ];
 
 /** `approve` is never ticked beforehand. */
-export const askConsent = (asking: Asking, person: string): Question => [
+export const askConsent = (asking: ConnectingClient, person: string): Question => [
   html`${clientName(asking)} will act as <b>${person}</b>. Its access goes to <b>${asking.place}</b>.`,
   html`<form class="log-in" method="post">
     ${SCOPES.toReversed().map((scope) => html`<label>${tickBox("scope", scope, scope !== "approve")} ${texts.scopes[scope]}</label>`)}

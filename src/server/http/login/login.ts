@@ -12,7 +12,7 @@ import type { Html } from "../../views/html.ts";
 import { STYLED, renderNotice } from "../../views/room/shell.ts";
 import { pathOf, readJsonBody, sendJson } from "../request.ts";
 import { isKnownDocument, isKnownRedirect } from "./clients.ts";
-import { type Asking, askConsent, askPerson, redirectPlace } from "./consent.ts";
+import { type ConnectingClient, askConsent, askPerson, redirectPlace } from "./consent.ts";
 import { type LogInOptions, createProvider } from "./provider.ts";
 import texts from "./texts.json" with { type: "json" };
 
@@ -142,7 +142,11 @@ export class LoginServer {
     if (!step || !client) return show(reply, 400, "This log-in has expired", texts.expired);
     const { clientId, clientName: name = clientId } = client;
     const knownBy = isKnownDocument(clientId) ? parsedUrl(clientId)?.host : undefined;
-    const asking: Asking = { name, knownBy, place: redirectPlace(String(step.params["redirect_uri"])) };
+    const asking: ConnectingClient = {
+      name,
+      knownBy,
+      place: redirectPlace(String(step.params["redirect_uri"])),
+    };
     const isLogIn = step.prompt.name === "login";
     const person = step.session?.accountId ?? "";
     if (request.method !== "POST")
