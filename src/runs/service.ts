@@ -269,7 +269,7 @@ export interface RunsByHolder {
 }
 
 /** For the operator of the server, never for a client. */
-export interface RunOperator extends Pick<RunRepository, "statistics" | "listAll" | "assertWritable"> {
+interface RunOperator extends Pick<RunRepository, "statistics" | "listAll" | "assertWritable"> {
   /** Deletes finished runs. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
   planPrune(retention: Retention): Promise<PrunePlan>;
