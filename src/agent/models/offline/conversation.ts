@@ -1,13 +1,17 @@
-/** Parses a conversation for the offline model's rules, and runs their step tables. */
-import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+/** Parses a conversation for the offline model, and finds the next step by its rules. */
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { START_NOTE } from "../../../core/clock.ts";
-import { trimEndOf } from "../../../core/text.ts";
-import { isEndCheck, isTask } from "../../messages/messages.ts";
+import { fill } from "../../../core/text.ts";
+import { callsOf, isEndCheck, isHuman, isTask } from "../../messages/messages.ts";
 import { WORKSPACE_NOTE } from "../../messages/workspace-note.ts";
 import everydayWords from "./everyday-words.json" with { type: "json" };
+import rules from "./rules.json" with { type: "json" };
 
 /** The tools that are offered: their descriptions by name. */
 export type Tools = ReadonlyMap<string, string>;
+
+/** The calls that each rule would make now, by their name in `rules.json`: a list of arguments. */
+export type DueCalls = Readonly<Record<string, Record<string, unknown>[]>>;
 
 /** A call of the current turn with its result; without a result it counts as failed. */
 export interface CallRecord {
@@ -17,10 +21,9 @@ export interface CallRecord {
   failed: boolean;
 }
 
-/** The conversation from the newest task on. */
+/** The conversation from the newest task on; `remarks` arrived during the work. */
 export interface OfflineTurn {
   task: string;
-  /** Messages that arrived during the work. */
   remarks: string[];
   calls: CallRecord[];
 }
@@ -28,61 +31,47 @@ export interface OfflineTurn {
 /** The next reply: its text and calls. Without calls it is the final answer. */
 export interface OfflineStep {
   text: string;
-  calls: { name: string; args: Record<string, unknown> }[];
+  calls: Pick<CallRecord, "name" | "args">[];
 }
 
-/** One row of a step table: calls of one tool. */
-export interface StepRow<Work> {
-  /** The item of the plan that begins with this row; an agent without any shows no plan. */
-  todo?: string;
-  tool: string;
-  text: string;
-  /** The arguments of the calls to make now; none when there is nothing to do. */
-  args: (work: Work) => Record<string, unknown>[];
-  /** True if the row may use a tool again in the same turn; `args` then decides when it is done. */
-  repeats?: boolean;
-}
-
-/** The first row with calls to make by an offered tool, with the updated plan; else the answer. */
-export function nextStep<Work extends { turn: OfflineTurn; tools: Tools }>(
-  table: readonly StepRow<Work>[],
-  work: Work,
-  answer: (work: Work) => string,
+/** Takes the first rule with calls to make by an offered tool, and updates the plan; answers if there is none. */
+export function nextStep(
+  table: readonly { todo?: string; tool: string; calls: string; text: string; repeats?: boolean }[],
+  { turn, tools, due }: { turn: OfflineTurn; tools: Tools; due: DueCalls },
+  answer: () => string,
 ): OfflineStep {
-  const { turn, tools } = work;
+  const at = table.findIndex(
+    ({ tool, calls, repeats }) =>
+      tools.has(tool) && due[calls]?.length && (repeats || callsNamed(turn, tool).length === 0),
+  );
+  const rule = table[at];
   const plan = table.flatMap(({ todo }) => todo ?? []);
-  /** The call that shows the plan with everything before `current` done; none when it already shows that. */
-  const planUpdate = (current: number): OfflineStep["calls"] => {
-    const todos = plan.map((content, index) => ({
-      content,
-      status: index < current ? "completed" : index === current ? "in_progress" : "pending",
-    }));
-    const shown = callsNamed(turn, "write_todos").at(-1)?.args["todos"] ?? [];
-    const isShown = JSON.stringify(shown) === JSON.stringify(todos);
-    return isShown || !tools.has("write_todos") ? [] : [{ name: "write_todos", args: { todos } }];
+  const begun = table.slice(0, at + 1).filter(({ todo }) => todo !== undefined).length;
+  const current = rule ? begun - 1 : plan.length;
+  const todos = plan.map((content, index) => ({
+    content,
+    status: index < current ? "completed" : index === current ? "in_progress" : "pending",
+  }));
+  const shown = callsNamed(turn, "write_todos").at(-1)?.args["todos"] ?? [];
+  const isShown = JSON.stringify(shown) === JSON.stringify(todos);
+  const update = isShown || !tools.has("write_todos") ? [] : [{ name: "write_todos", args: { todos } }];
+  const calls = rule ? (due[rule.calls] ?? []).map((args) => ({ name: rule.tool, args })) : [];
+  const text = rule && fill(rule.text, rules.introduction);
+  return {
+    text: text ?? (update.length > 0 ? "All steps are done." : answer()),
+    calls: [...update, ...calls],
   };
-  let current = -1;
-  for (const { todo, tool, text, args, repeats } of table) {
-    if (todo !== undefined) current += 1;
-    const isUsed = !repeats && callsNamed(turn, tool).length > 0;
-    const calls = isUsed || !tools.has(tool) ? [] : args(work).map((args) => ({ name: tool, args }));
-    if (calls.length > 0) return { text, calls: [...planUpdate(current), ...calls] };
-  }
-  const calls = planUpdate(plan.length);
-  return { text: calls.length > 0 ? "All steps are done." : answer(work), calls };
 }
 
 export function currentTurn(messages: readonly BaseMessage[]): OfflineTurn {
   const start = messages.findLastIndex(isTask);
   const later = messages.slice(start + 1);
   const results = later.filter((message) => ToolMessage.isInstance(message));
-  const made = later.flatMap((message) => (AIMessage.isInstance(message) ? (message.tool_calls ?? []) : []));
+  const remarks = later.filter((message) => isHuman(message) && !isEndCheck(message));
   return {
     task: (messages[start]?.text ?? "").replace(START_NOTE, "").replace(WORKSPACE_NOTE, "").trim(),
-    remarks: later
-      .filter((message) => HumanMessage.isInstance(message) && !isEndCheck(message))
-      .map((message) => message.text.trim()),
-    calls: made.map(({ id, name, args }) => {
+    remarks: remarks.map((message) => message.text.trim()),
+    calls: later.flatMap(callsOf).map(({ id, name, args }) => {
       const message = results.find(({ tool_call_id }) => tool_call_id === id);
       const result = message?.text ?? "";
       // Refusals begin so, also if the status of a result was lost on the way.
@@ -96,6 +85,10 @@ export function currentTurn(messages: readonly BaseMessage[]): OfflineTurn {
 export const callsNamed = (turn: OfflineTurn, name: string): CallRecord[] =>
   turn.calls.filter((call) => call.name === name);
 
+/** The first call of a tool for this path. */
+export const callFor = (turn: OfflineTurn, name: string, path: string): CallRecord | undefined =>
+  callsNamed(turn, name).find((call) => callPath(call) === path);
+
 /** The path that a call is about, or `""`. */
 export function callPath({ args }: CallRecord): string {
   const path = args["path"] ?? args["file_path"];
@@ -103,8 +96,8 @@ export function callPath({ args }: CallRecord): string {
 }
 
 /** The first line of a failure, without its prefix. */
-export function failureText(call: CallRecord): string {
-  const line = call.result.split("\n", 1)[0] ?? "";
+export function failureText({ result }: CallRecord): string {
+  const [line = ""] = result.split("\n", 1);
   return line.replace(/^Error: /, "") || "no result came back";
 }
 
@@ -114,36 +107,27 @@ export interface Match {
   text: string;
 }
 
-/** Lines of `ls`: `/a/b.ts (12 bytes, modified …)` and `/a/ (directory)`. Paths lose their slash at the end. */
-export const parseListing = (output: string): { path: string; directory: boolean }[] =>
-  output.split("\n").flatMap((line) => {
-    if (!line.startsWith("/")) return [];
-    const path = line.replace(/ \((?:directory|\d[^()]*)\)\s*$/, "").trimEnd();
-    const directory = path.endsWith("/") || line.trimEnd().endsWith("(directory)");
-    const bare = trimEndOf(path, "/");
-    return bare === "" ? [] : [{ path: bare, directory }];
-  });
+/** Paths of `ls`, from lines like `/a/b.ts (12 bytes)` and `/a/ (directory)`; folders end with a slash. */
+export const parseListing = (output: string): string[] =>
+  output
+    .split("\n")
+    .filter((line) => line.startsWith("/"))
+    .map((line) => line.replace(/ \((?:directory|\d[^()]*)\)\s*$/, "").trimEnd());
 
 /** File paths of `glob`, and how many more there are than it shows. */
-export function parsePaths(output: string): { paths: string[]; more: number } {
-  const paths = output.split("\n").filter((line) => line.startsWith("/") && !line.endsWith("/"));
-  const more = Number(/^\[(\d+) more not shown/m.exec(output)?.[1] ?? 0);
-  return { paths, more };
-}
+export const parsePaths = (output: string): { paths: string[]; more: number } => ({
+  paths: output.split("\n").filter((line) => line.startsWith("/") && !line.endsWith("/")),
+  more: Number(/^\[(\d+) more not shown/m.exec(output)?.[1] ?? 0),
+});
 
 /** Matches of `grep` in its form `content`: a line `/path:`, below it `  12: text`. */
 export function parseMatches(output: string): Match[] {
-  const matches: Match[] = [];
-  let path: string | undefined;
-  for (const line of output.split("\n")) {
-    if (line.startsWith("/") && line.endsWith(":")) {
-      path = line.slice(0, -1);
-      continue;
-    }
-    const hit = /^\s+(\d+): ?(.*)$/.exec(line);
-    if (path !== undefined && hit) matches.push({ path, line: Number(hit[1]), text: (hit[2] ?? "").trim() });
-  }
-  return matches;
+  let path = "";
+  return output.split("\n").flatMap((line) => {
+    if (line.startsWith("/") && line.endsWith(":")) path = line.slice(0, -1);
+    const [, number, text = ""] = /^\s+(\d+): ?(.*)$/.exec(line) ?? [];
+    return number === undefined || path === "" ? [] : [{ path, line: Number(number), text: text.trim() }];
+  });
 }
 
 /** Lines of `read_file`, with those between two numbers counted; leaves out continued pieces of a long line. */
@@ -159,37 +143,32 @@ export function parseLines(output: string, path: string): Match[] {
 
 /**
  * The words of a task to search for, in any language: quoted text and names of things (`camelCase`,
- * `snake_case`, file names) first, then the longer words that are not everyday ones.
+ * `snake_case`, file names) first, then the longer words that are not everyday ones. At most five, as each costs a
+ * search in every area.
  */
 export function searchWords(task: string): string[] {
   const text = task.slice(0, 4000);
-  const quoted = [...text.matchAll(/[`"“„«']([^`"“”„«»'\n]{2,60})[`"”“»']/g)].map((hit) => hit[1] ?? "");
+  const quoted = [...text.matchAll(/[`"“„«']([^`"“”„«»'\n]{2,60})[`"”“»']/g)].map(([, quote = ""]) => quote);
   const names = [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*(?:[.\-/_][\p{L}\p{N}_$]+)*/gu)]
     .map(([name]) => name)
     .filter((name) => /[a-z][A-Z]|_|\.\w{1,5}$|\w-\w|\/\w/.test(name));
+  const plain = [...new Intl.Segmenter("en", { granularity: "word" }).segment(text)].flatMap(
+    ({ segment }) => {
+      const word = segment.toLowerCase();
+      const singular = /[^su]s$/.test(word) && word.length > 4 ? word.slice(0, -1) : word;
+      // These scripts have no blanks between words, and shorter ones.
+      const isDense = /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}/u.test(word);
+      const isSpecific = word.length >= (isDense ? 2 : 4) && !EVERYDAY.has(word) && !EVERYDAY.has(singular);
+      return isSpecific && /\p{L}/u.test(word) ? [singular] : [];
+    },
+  );
   const words: string[] = [];
-  for (const candidate of [...quoted, ...names, ...plainWords(text)]) {
-    const word = candidate.trim();
+  for (const word of [...quoted, ...names, ...plain].map((word) => word.trim())) {
     const isKnown = words.some((other) => other.toLowerCase().includes(word.toLowerCase()));
     if (word.length >= 2 && !isKnown) words.push(word);
-    // Each costs a search in every area.
-    if (words.length === 5) break;
   }
-  return words;
+  return words.slice(0, 5);
 }
 
-/** Words of four letters or more, or of two in scripts without blanks between words; plurals in their singular. */
-const plainWords = (text: string): string[] =>
-  [...new Intl.Segmenter("en", { granularity: "word" }).segment(text)].flatMap(({ segment }) => {
-    const word = segment.toLowerCase();
-    const one = /[^su]s$/.test(word) && word.length > 4 ? word.slice(0, -1) : word;
-    const isShort =
-      word.length <
-      (/\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}/u.test(word) ? 2 : 4);
-    return isShort || !/\p{L}/u.test(word) || EVERYDAY.has(word) || EVERYDAY.has(one) ? [] : [one];
-  });
-
 /** Words of four letters or more that do not describe a task. */
-const EVERYDAY: ReadonlySet<string> = new Set(
-  Object.values(everydayWords).flatMap((words) => words.split(" ")),
-);
+const EVERYDAY = new Set(Object.values(everydayWords).flatMap((words) => words.split(" ")));

@@ -179,11 +179,7 @@ describe("an assignment", () => {
 test("tool output is read leniently", () => {
   const listing =
     "/w/a (1).md (12 bytes, modified 2026-01-01T00:00:00Z)\n/w/src/ (directory)\n/w/plain\n\n[2 entries could not be read]";
-  expect(parseListing(listing)).toEqual([
-    { path: "/w/a (1).md", directory: false },
-    { path: "/w/src", directory: true },
-    { path: "/w/plain", directory: false },
-  ]);
+  expect(parseListing(listing)).toEqual(["/w/a (1).md", "/w/src/", "/w/plain"]);
   expect(parsePaths("/w/a: b.ts\n/w/dir/\n[7 more not shown; narrow the pattern]")).toEqual({
     paths: ["/w/a: b.ts"],
     more: 7,
