@@ -65,7 +65,7 @@ describe("a task on a workspace", () => {
     expect(report).toContain("/workspace/docs/tides.md:3");
 
     const answer = answerOf(events);
-    expect(answer).toContain("no language model");
+    expect(answer).toContain("not a language model");
     expect(answer).toContain("The full report is in /workspace/deepagent-report.md.");
     expect(answer).toContain("/workspace/src/tides.ts:3");
     expect(answer).toContain("Noted for later conversations in /memories/offline-notes.md.");
