@@ -2,7 +2,7 @@
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { START_NOTE } from "../../../core/clock.ts";
 import { fill } from "../../../core/text.ts";
-import { callsOf, isEndCheck, isHuman, isTask } from "../../messages/messages.ts";
+import { callsOf, isTask } from "../../messages/messages.ts";
 import { WORKSPACE_NOTE } from "../../messages/workspace-note.ts";
 import everydayWords from "./everyday-words.json" with { type: "json" };
 import rules from "./rules.json" with { type: "json" };
@@ -10,34 +10,22 @@ import rules from "./rules.json" with { type: "json" };
 /** The tools that are offered: their descriptions by name. */
 export type Tools = ReadonlyMap<string, string>;
 
-/** The calls that each rule would make now, by their name in `rules.json`: a list of arguments. */
-export type DueCalls = Readonly<Record<string, Record<string, unknown>[]>>;
+/** The conversation from the newest task on. */
+export type OfflineTurn = ReturnType<typeof currentTurn>;
 
-/** A call of the current turn with its result; without a result it counts as failed. */
-export interface CallRecord {
-  name: string;
-  args: Record<string, unknown>;
-  result: string;
-  failed: boolean;
-}
-
-/** The conversation from the newest task on; `remarks` arrived during the work. */
-export interface OfflineTurn {
-  task: string;
-  remarks: string[];
-  calls: CallRecord[];
-}
+/** A call of the turn with its result; without a result it counts as failed. */
+export type CallRecord = OfflineTurn["calls"][number];
 
 /** The next reply: its text and calls. Without calls it is the final answer. */
-export interface OfflineStep {
-  text: string;
-  calls: Pick<CallRecord, "name" | "args">[];
-}
+export type OfflineStep = { text: string; calls: Pick<CallRecord, "name" | "args">[] };
 
-/** Takes the first rule with calls to make by an offered tool, and updates the plan; answers if there is none. */
+/**
+ * Takes the first rule with calls to make by an offered tool, and updates the plan; answers if there is none.
+ * `due`: arguments of the calls that each rule would make now, by their name in `rules.json`.
+ */
 export function nextStep(
   table: readonly { todo?: string; tool: string; calls: string; text: string; repeats?: boolean }[],
-  { turn, tools, due }: { turn: OfflineTurn; tools: Tools; due: DueCalls },
+  { turn, tools, due }: { turn: OfflineTurn; tools: Tools; due: Record<string, Record<string, unknown>[]> },
   answer: () => string,
 ): OfflineStep {
   const at = table.findIndex(
@@ -63,14 +51,12 @@ export function nextStep(
   };
 }
 
-export function currentTurn(messages: readonly BaseMessage[]): OfflineTurn {
+export function currentTurn(messages: readonly BaseMessage[]) {
   const start = messages.findLastIndex(isTask);
   const later = messages.slice(start + 1);
   const results = later.filter((message) => ToolMessage.isInstance(message));
-  const remarks = later.filter((message) => isHuman(message) && !isEndCheck(message));
   return {
     task: (messages[start]?.text ?? "").replace(START_NOTE, "").replace(WORKSPACE_NOTE, "").trim(),
-    remarks: remarks.map((message) => message.text.trim()),
     calls: later.flatMap(callsOf).map(({ id, name, args }) => {
       const message = results.find(({ tool_call_id }) => tool_call_id === id);
       const result = message?.text ?? "";
@@ -85,9 +71,11 @@ export function currentTurn(messages: readonly BaseMessage[]): OfflineTurn {
 export const callsNamed = (turn: OfflineTurn, name: string): CallRecord[] =>
   turn.calls.filter((call) => call.name === name);
 
-/** The first call of a tool for this path. */
-export const callFor = (turn: OfflineTurn, name: string, path: string): CallRecord | undefined =>
-  callsNamed(turn, name).find((call) => callPath(call) === path);
+/** The result of the first call of a tool for this path; empty if there is none or it failed. */
+export function resultFor(turn: OfflineTurn, name: string, path: string): string {
+  const call = callsNamed(turn, name).find((call) => callPath(call) === path);
+  return call === undefined || call.failed ? "" : call.result;
+}
 
 /** The path that a call is about, or `""`. */
 export function callPath({ args }: CallRecord): string {
@@ -99,12 +87,6 @@ export function callPath({ args }: CallRecord): string {
 export function failureText({ result }: CallRecord): string {
   const [line = ""] = result.split("\n", 1);
   return line.replace(/^Error: /, "") || "no result came back";
-}
-
-export interface Match {
-  path: string;
-  line: number;
-  text: string;
 }
 
 /** Paths of `ls`, from lines like `/a/b.ts (12 bytes)` and `/a/ (directory)`; folders end with a slash. */
@@ -120,8 +102,10 @@ export const parsePaths = (output: string): { paths: string[]; more: number } =>
   more: Number(/^\[(\d+) more not shown/m.exec(output)?.[1] ?? 0),
 });
 
+export type Match = ReturnType<typeof parseLines>[number];
+
 /** Matches of `grep` in its form `content`: a line `/path:`, below it `  12: text`. */
-export function parseMatches(output: string): Match[] {
+export function parseMatches(output: string) {
   let path = "";
   return output.split("\n").flatMap((line) => {
     if (line.startsWith("/") && line.endsWith(":")) path = line.slice(0, -1);
@@ -131,7 +115,7 @@ export function parseMatches(output: string): Match[] {
 }
 
 /** Lines of `read_file`, with those between two numbers counted; leaves out continued pieces of a long line. */
-export function parseLines(output: string, path: string): Match[] {
+export function parseLines(output: string, path: string) {
   let line = 0;
   return output.split("\n").flatMap((row) => {
     const [, label, text = ""] = /^(\d*)\t(.*)$/.exec(row) ?? [];

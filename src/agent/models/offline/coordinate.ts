@@ -1,16 +1,16 @@
 /** Coordinates subagents for the offline model: plan, delegate, put reports together. `rules.json` has the steps. */
-import { cutMiddle, oneLine } from "../../../core/text.ts";
+import { cutMiddle, fill, oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
-import type { CallRecord, DueCalls, OfflineStep, Tools, OfflineTurn } from "./conversation.ts";
-import { callFor, callPath, callsNamed, failureText, nextStep, parseLines } from "./conversation.ts";
+import type { CallRecord, OfflineTurn, Tools } from "./conversation.ts";
+import { callPath, callsNamed, failureText, nextStep, parseLines, resultFor } from "./conversation.ts";
 import rules from "./rules.json" with { type: "json" };
-import { MEMORY_FILE, countFiles, readSurvey, writeAssignment } from "./survey.ts";
+import { countFiles, readSurvey, writeAssignment } from "./survey.ts";
 
 /** The tools without which an agent examines the files itself. */
 export const COORDINATOR_TOOLS = ["ls", "glob", "task"] as const;
 
 /** The next step of an agent that plans, delegates to subagents and puts their reports together. */
-export function nextCoordinatorStep(turn: OfflineTurn, tools: Tools): OfflineStep {
+export function nextCoordinatorStep(turn: OfflineTurn, tools: Tools) {
   const work = readCoordination(turn);
   return nextStep(rules.coordinate, { turn, tools, due: dueCalls(work, tools) }, () => finalAnswer(work));
 }
@@ -22,17 +22,13 @@ function readCoordination(turn: OfflineTurn) {
   const survey = readSurvey(turn);
   const tasks = callsNamed(turn, "task");
   const writes = turn.calls.filter(({ name }) => name === "write_file" || name === "edit_file");
-  const report = writes.findLast((call) => callPath(call) !== MEMORY_FILE);
-  const note = writes.findLast((call) => callPath(call) === MEMORY_FILE);
+  const report = writes.findLast((call) => callPath(call) !== rules.places.notes);
+  const note = writes.findLast((call) => callPath(call) === rules.places.notes);
   return {
     ...survey,
     turn,
-    /** True if the task, or a later message, forbids changes: the report becomes the answer. */
-    isReadOnly: [turn.task, ...turn.remarks].some((text) =>
-      /\bread[- ]?only\b|\b(?:do not|don't|never|without)\s+(?:\w+\s+)?(?:writ|chang|modif|edit|touch|creat|sav)/i.test(
-        text,
-      ),
-    ),
+    /** True if the task forbids changes: the report becomes the answer. */
+    isReadOnly: READ_ONLY.test(turn.task),
     report: report && readWrite(report),
     note: note && readWrite(note),
     /** The areas with the reports of their subagents, in the order they were delegated. */
@@ -43,6 +39,9 @@ function readCoordination(turn: OfflineTurn) {
     }),
   };
 }
+
+const READ_ONLY =
+  /\bread[- ]?only\b|\b(?:do not|don't|never|without)\s+(?:\w+\s+)?(?:writ|chang|modif|edit|touch|creat|sav)/i;
 
 /** A write: the written path, or the reason why nothing was written, such as `was rejected (not now)`. */
 function readWrite(call: CallRecord) {
@@ -58,18 +57,16 @@ function readWrite(call: CallRecord) {
   };
 }
 
-/** The line below which notes are added, the newest first. */
-const NOTES_ANCHOR = "## Tasks worked on";
-
-function dueCalls(work: Coordination, tools: Tools): DueCalls {
+function dueCalls(work: Coordination, tools: Tools) {
   const { turn, base, entries, folders, areas, words, report, hasNotes } = work;
+  const file_path = rules.places.notes;
   const types = [...(tools.get("task") ?? "").matchAll(/^- ([\w-]+):/gm)].map(([, name]) => name);
   const general = "general-purpose";
   const subagent_type = types.includes(general) ? general : (types[0] ?? general);
 
   const mayWrite = areas.length > 0 && !work.isReadOnly;
   const tried = callsNamed(turn, "write_file").map(callPath);
-  const isReportDue = report === undefined || (report.isTaken && tried.length < 5);
+  const isReportDue = report === undefined || (report.isTaken && tried.length < rules.limits.reportNames);
   // The first name that is not taken: an earlier report is kept, not overwritten.
   const taken = new Set([...entries, ...tried]);
   let path = `${base}deepagent-report.md`;
@@ -78,111 +75,89 @@ function dueCalls(work: Coordination, tools: Tools): DueCalls {
   const isNoteDue = mayWrite && work.remembers && work.note === undefined;
   const where = areas.map(({ title }) => oneLine(title, 60)).join("; ");
   const kept = report?.written === undefined ? "no report file" : `report in ${report.written}`;
-  const entry = `- "${oneLine(turn.task, 160)}": ${countFiles(areas)} files in ${base} (${where}); ${kept}.`;
-  const note = `${NOTES_ANCHOR}\n${entry}`;
+  const entry = fill(rules.notes.entry, oneLine(turn.task, 160), countFiles(areas), base, where, kept);
+  // The newest entry comes first.
+  const { title, tasks } = rules.notes;
+  const note = `${tasks}\n${entry}`;
+  const addition = { file_path, old_string: tasks, new_string: note };
   return {
     root: [{ path: "/" }],
     mounts: callsNamed(turn, "ls").length > 1 ? [] : work.places.map((path) => ({ path })),
-    notes: hasNotes ? [{ file_path: MEMORY_FILE, limit: 100 }] : [],
+    notes: hasNotes ? [{ file_path, limit: 100 }] : [],
     folders: folders.map((path) => ({ pattern: "**/*", path })),
     areas: areas.map((area) => ({ description: writeAssignment(area, turn.task, words), subagent_type })),
     report: mayWrite && isReportDue ? [{ file_path: path, content: reportText(work) }] : [],
-    addedNote:
-      isNoteDue && hasNotes ? [{ file_path: MEMORY_FILE, old_string: NOTES_ANCHOR, new_string: note }] : [],
-    firstNote:
-      isNoteDue && !hasNotes
-        ? [{ file_path: MEMORY_FILE, content: `# Notes of the offline model\n\n${note}\n` }]
-        : [],
+    addedNote: isNoteDue && hasNotes ? [addition] : [],
+    firstNote: isNoteDue && !hasNotes ? [{ file_path, content: `${title}\n\n${note}\n` }] : [],
   };
 }
 
 /** The final answer: complete by itself, and it claims only what happened. */
 function finalAnswer(work: Coordination): string {
   const { turn, base, areas, report, note } = work;
-  if (areas.length === 0) {
-    const why =
-      base === "/"
-        ? "no folder is mounted at /workspace/. Choose one with --workspace."
-        : `${base} has no files that I could examine.`;
-    return `${rules.introduction} There is nothing to examine: ${why} I wrote nothing and remember nothing of this task.`;
-  }
+  const { introduction, answer } = rules;
+  if (areas.length === 0)
+    return fill(answer.nothing, introduction, base === "/" ? answer.unmounted : fill(answer.empty, base));
+  const counts = [counted(countFiles(areas), "file"), counted(areas.length, "area")];
   const failed = work.examined
     .filter(({ failed }) => failed)
     .map(({ title, report }) => `${title} (${oneLine(report, 160)})`);
   // The newest entries of the notes, as they were read before this task was added.
-  const notes = callFor(turn, "read_file", MEMORY_FILE);
-  const earlier = parseLines(notes?.failed ? "" : (notes?.result ?? ""), MEMORY_FILE)
+  const earlier = parseLines(resultFor(turn, "read_file", rules.places.notes), "")
     .map(({ text }) => text)
     .filter((text) => text.startsWith("- "))
     .slice(0, 3);
-  const remarks = turn.remarks.map((text) => `"${oneLine(text, 160)}"`).join(", ");
-  const noFile = work.isReadOnly
-    ? "The task forbids changes, so I wrote no file; the report follows here."
-    : "No file can be written here; the report follows here.";
-  const unwritten = report
-    ? `Writing ${report.path} ${report.failure}; no report file was written. The report follows here.`
-    : noFile;
+  const noFile = work.isReadOnly ? answer.readOnly : answer.noWriting;
+  const isWritten = report?.written !== undefined;
   return [
-    `${rules.introduction} I searched the files for the words of the task; I did not understand or judge them. Configure a provider's key for an answer that does.`,
-    `I examined ${counted(countFiles(areas), "file")} in ${counted(areas.length, "area")} of ${base}, each with its own subagent: ${areas.map(({ title }) => title).join("; ")}.`,
+    fill(answer.done, introduction, ...counts, base, areas.map(({ title }) => title).join("; ")),
     citations(work),
-    failed.length > 0 && `Not examined: ${failed.join("; ")}.`,
-    report?.written === undefined ? unwritten : `The full report is in ${report.written}.`,
-    note &&
-      (note.written === undefined
-        ? `No note was kept: writing ${note.path} ${note.failure}.`
-        : `Noted for later conversations in ${note.written}.`),
-    remarks &&
-      `While I worked you said ${remarks}: I heed only a wish that nothing be changed, and continued with the task.`,
-    earlier.length > 0 && `From my notes, earlier tasks here:\n${earlier.join("\n")}`,
-    report?.written === undefined && `---\n\n${reportText(work)}`,
+    failed.length > 0 && fill(answer.failed, failed.join("; ")),
+    isWritten && fill(answer.report, report.written),
+    !isWritten && (report ? fill(answer.noReport, report.path, report.failure) : noFile),
+    note?.written && fill(answer.note, note.written),
+    note?.failure && fill(answer.noNote, note.path, note.failure),
+    earlier.length > 0 && fill(answer.earlier, earlier.join("\n")),
+    !isWritten && `---\n\n${reportText(work)}`,
   ]
     .filter(Boolean)
     .join("\n\n");
 }
 
-const CITATIONS_SHOWN = 8;
-
 /** The most telling kind of citations that the subagents reported, some of each report. */
 function citations({ words, examined }: Coordination): string {
   const what = words.map((word) => `"${word}"`).join(", ") || "definitions and open marks";
   const wantsMarks = words.some((word) => /^(?:todo|fixme|hack|xxx)/i.test(word));
-  // How parts of a report begin, and their title here.
-  const marks = ["Open marks", "Some of the open marks"] as const;
-  const others = [
-    ["`", "Some of the matches"],
-    ["Read,", "How the files that seem to matter most begin"],
-  ] as const;
-  for (const [begin, title] of wantsMarks ? [marks, ...others] : [...others, marks]) {
+  const isFirst = (begin: string): number => Number(wantsMarks && begin === "Open marks");
+  const isReadme = (row: string): number => Number(/\/readme(?:\.\w+)?:\d+ /i.test(row));
+  for (const { begin, title } of rules.citations.toSorted((a, b) => isFirst(b.begin) - isFirst(a.begin))) {
     const found = examined
       .map(({ report }) => report.split("\n\n").filter((part) => part.startsWith(begin)))
-      .map((parts) =>
-        parts
-          .join("\n")
-          .split("\n")
-          .filter((row) => /^- \/.*:\d+ /.test(row)),
-      )
+      .map((parts) => parts.flatMap((part) => part.split("\n").filter((row) => /^- \/.*:\d+ /.test(row))))
       .filter((rows) => rows.length > 0);
-    if (found.length === 0) continue;
-    const share = Math.max(2, Math.ceil(CITATIONS_SHOWN / found.length));
-    const isReadme = (row: string): number => Number(/\/readme(?:\.\w+)?:\d+ /i.test(row));
+    const share = Math.max(2, Math.ceil(rules.limits.citations / found.length));
     const lines = [...new Set(found.flatMap((rows) => rows.slice(0, share)))]
       .sort((a, b) => isReadme(b) - isReadme(a))
-      .slice(0, CITATIONS_SHOWN);
-    return `Searched for ${what}. ${title}:\n${lines.join("\n")}`;
+      .slice(0, rules.limits.citations);
+    if (lines.length > 0) return fill(rules.answer.found, what, title, lines.join("\n"));
   }
-  return `Searched for ${what}: nothing was found that could be cited.`;
+  return fill(rules.answer.notFound, what);
 }
 
-const reportText = ({ turn, words, examined }: Coordination): string =>
-  `${[
-    `# Report: ${oneLine(turn.task, 100)}`,
-    "Written by the offline model of deepagent-mcp. It is not a language model: it follows fixed rules, lists and searches files, and understands neither the task nor the text. Every line below was read from the files; what it means is for you to judge.",
-    `**Task.** ${oneLine(turn.task, 2000)}`,
-    `**Searched for.** ${words.join(", ") || "no word of the task was specific enough"}`,
-    `## Areas\n\n${examined.map(({ title, files, failed }) => `- ${title}: ${counted(files, "file")}${failed ? " (not examined)" : ""}`).join("\n")}`,
-    ...examined.map(
-      ({ title, report, failed }) =>
-        `## ${title}\n\n${failed ? `This area could not be examined: ${report}` : cutMiddle(report, 12_000)}`,
-    ),
-  ].join("\n\n")}\n`;
+function reportText({ turn, words, examined }: Coordination): string {
+  const list = examined.map(
+    ({ title, files, failed }) => `- ${title}: ${counted(files, "file")}${failed ? " (not examined)" : ""}`,
+  );
+  const parts = examined.map(({ title, report, failed }) => {
+    const text = failed ? `This area could not be examined: ${report}` : cutMiddle(report, 12_000);
+    return `## ${title}\n\n${text}`;
+  });
+  return fill(
+    rules.report,
+    oneLine(turn.task, 100),
+    oneLine(turn.task, 2000),
+    words.join(", ") || "no word of the task was specific enough",
+    list.join("\n"),
+    parts.join("\n\n"),
+  );
+}

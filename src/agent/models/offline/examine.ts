@@ -1,24 +1,30 @@
 /** Examines a part of the files for the offline model, and reports. `rules.json` has the steps. */
-import { baseName, comparePaths } from "../../../backends/paths.ts";
+import { baseName } from "../../../backends/paths.ts";
 import { groupBy } from "../../../core/group-by.ts";
-import { hasName, oneLine } from "../../../core/text.ts";
+import { oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
-import type { DueCalls, Match, OfflineStep, Tools, OfflineTurn } from "./conversation.ts";
-import { callPath, callsNamed, failureText, nextStep } from "./conversation.ts";
-import { parseLines, parseMatches, parsePaths } from "./conversation.ts";
+import {
+  type Match,
+  type OfflineTurn,
+  type Tools,
+  callPath,
+  callsNamed,
+  failureText,
+} from "./conversation.ts";
+import { nextStep, parseLines, parseMatches, parsePaths } from "./conversation.ts";
 import names from "./file-names.json" with { type: "json" };
 import rules from "./rules.json" with { type: "json" };
-import { WORKSPACE_FOLDER, isExamined, readAssignment, relevance } from "./survey.ts";
+import { compare, isExamined, isListed, readAssignment, relevance } from "./survey.ts";
 
 /** The next step of an agent that examines part of the files itself and answers with a report. */
-export function nextExamineStep(turn: OfflineTurn, tools: Tools): OfflineStep {
+export function nextExamineStep(turn: OfflineTurn, tools: Tools) {
   const work = readExamination(turn);
   const { folders, words } = work;
   const searches = [
     ...words.map((pattern) => ({ pattern, case_sensitive: false })),
     ...[DEFINITION, OPEN_MARK].map(({ source }) => ({ pattern: source, regex: true })),
   ];
-  const due: DueCalls = {
+  const due = {
     files: folders.map(({ path, deep }) => ({ pattern: deep ? "**/*" : "*", path })),
     matches: folders.flatMap(({ path, deep }) =>
       searches.map((search) => ({ ...search, path, max_count: 100, ...(deep ? {} : { glob: "./*" }) })),
@@ -36,11 +42,11 @@ type Examination = ReturnType<typeof readExamination>;
 
 /** An examination: its assignment, and everything found so far. */
 function readExamination(turn: OfflineTurn) {
-  const { folders, words } = readAssignment(turn.task, WORKSPACE_FOLDER);
-  const isInside = (path: string): boolean =>
-    folders.some((folder) => {
-      if (!path.startsWith(folder.path) || !isExamined(path, folder.path)) return false;
-      return folder.deep || !path.slice(folder.path.length).includes("/");
+  const { folders, words } = readAssignment(turn.task, rules.places.workspace);
+  const isInside = (file: string): boolean =>
+    folders.some(({ path, deep }) => {
+      const isThere = file.startsWith(path) && (deep || !file.slice(path.length).includes("/"));
+      return isThere && isExamined(file, path);
     });
   const succeeded = (name: string) => callsNamed(turn, name).filter(({ failed }) => !failed);
   const pages = succeeded("glob").map(({ result }) => parsePaths(result));
@@ -68,8 +74,6 @@ const MARKDOWN = /\.(?:md|mdx|markdown)$/i;
 const TELLING =
   /^(?:readme(?:\..*)?|index\.\w+|main\.\w+|mod\.rs|lib\.rs|__init__\.py|package\.json|pyproject\.toml|cargo\.toml|go\.mod|skill\.md|agents\.md)$/i;
 
-const FILES_TO_READ = 3;
-
 /** The files worth reading, best first: with matches, named like the task, or describing the others. */
 function filesToRead({ files, words, matches }: Examination): string[] {
   const found = groupBy(matches, ({ path }) => path);
@@ -77,25 +81,18 @@ function filesToRead({ files, words, matches }: Examination): string[] {
     const name = baseName(path);
     return 6 * relevance(name, words) + (TELLING.test(name) ? 5 : 0) + (found.get(path)?.length ?? 0);
   };
-  const isReadable = (path: string): boolean => {
-    const name = baseName(path).toLowerCase();
-    return (
-      !hasName(names.unreadable, name) && !names.unreadableEndings.some((ending) => name.endsWith(ending))
-    );
-  };
   return files
-    .filter(isReadable)
-    .sort((a, b) => points(b) - points(a) || a.length - b.length || comparePaths(a, b))
-    .slice(0, FILES_TO_READ);
+    .filter((path) => !isListed(baseName(path).toLowerCase(), names.unreadable))
+    .sort((a, b) => points(b) - points(a) || a.length - b.length)
+    .slice(0, rules.limits.filesToRead);
 }
 
-const LINE_LIMIT = 140;
-
 function areaReport({ places, files, more, words, matches, pages, problems }: Examination): string {
-  const kinds = [...groupBy(files, (path) => /.(\.[^.]+)$/.exec(baseName(path))?.[1] ?? "no extension")]
-    .sort(([one, a], [other, b]) => b.length - a.length || comparePaths(one, other))
+  const endings = files.map((path) => /.(\.[^.]+)$/.exec(baseName(path))?.[1] ?? "no extension").sort();
+  const kinds = [...groupBy(endings, (ending) => ending)]
+    .sort(([, a], [, b]) => b.length - a.length)
     .slice(0, 5)
-    .map(([kind, { length }]) => `${length} ${kind}`);
+    .map(([ending, { length }]) => `${length} ${ending}`);
   const listed = `${files.length}${more > 0 ? ` listed, ${more} more not listed` : ""} (${kinds.join(", ")})`;
   // A line that starts with `#` is a heading in Markdown and a comment elsewhere.
   const definitions = matches.filter(
@@ -116,10 +113,10 @@ function areaReport({ places, files, more, words, matches, pages, problems }: Ex
     }),
     section("Definitions and headings", definitions, 10),
     section("Open marks", marks, 8),
-    section("Read, how it begins", beginnings, 2 * FILES_TO_READ),
+    section("Read, how it begins", beginnings, 2 * rules.limits.filesToRead),
     ...problems
       .slice(0, 3)
-      .map((call) => `Not possible: ${oneLine(`${call.name}: ${failureText(call)}`, LINE_LIMIT)}`),
+      .map((call) => `Not possible: ${oneLine(`${call.name}: ${failureText(call)}`, rules.limits.line)}`),
   ]
     .filter((part) => part !== "")
     .join("\n\n");
@@ -133,8 +130,8 @@ function section(title: string, matches: readonly Match[], shown: number): strin
   const lines = matches
     .toSorted((a, b) => rank(a) - rank(b))
     .slice(0, shown)
-    .sort((a, b) => comparePaths(a.path, b.path) || a.line - b.line)
-    .map(({ path, line, text }) => `- ${path}:${line} ${code(oneLine(text, LINE_LIMIT))}`);
+    .sort((a, b) => compare(a.path, b.path) || a.line - b.line)
+    .map(({ path, line, text }) => `- ${path}:${line} ${code(oneLine(text, rules.limits.line))}`);
   return [`${title}: ${counted(matches.length, "line")} in ${counted(files.size, "file")}`, ...lines].join(
     "\n",
   );

@@ -11,11 +11,8 @@ import { COORDINATOR_TOOLS, nextCoordinatorStep } from "./coordinate.ts";
 import { nextExamineStep } from "./examine.ts";
 
 /**
- * A chat model without a language model: its next reply follows from the messages and the bound tools
- * by fixed rules, and it states that. With the tools for it, it plans, delegates one subagent per part of the
- * files, writes a report and a note; without them it examines the files itself and reports.
- *
- * Equal conversations always get equal replies. Token counts are estimates, four characters each.
+ * Replies by the rules of `rules.json`, and states that. With the tools for it, it delegates each part of the files to a
+ * subagent; without them it examines the files itself. Equal conversations get equal replies.
  */
 export class OfflineModel extends OwnModel {
   override _llmType(): string {
@@ -34,19 +31,21 @@ export function offlineReply(messages: readonly BaseMessage[], tools: readonly B
   const coordinates = COORDINATOR_TOOLS.every((name) => offered.has(name));
   const work = coordinates ? nextCoordinatorStep : nextExamineStep;
   const { text, calls } = judgeStep(tools) ?? work(currentTurn(messages), offered);
-  // Ids that depend on the place in the conversation alone. The opening message is part of them, so
-  // that subagents that work at the same time do not use the same ones.
+  // Ids depend on the opening message, so that subagents that work at the same time do not share any.
   const opening = messages.find((message) => HumanMessage.isInstance(message))?.text ?? "";
   const conversation = createHash("sha256").update(opening).digest("hex").slice(0, 8);
   const reply = messages.filter((message) => AIMessage.isInstance(message)).length;
-  const ids = (index: number) => `offline_${conversation}_${reply}_${index}`;
-
+  // Four characters count as a token.
   const input = messages.reduce((sum, message) => sum + message.text.length, 0);
   const output = text.length + (calls.length === 0 ? 0 : JSON.stringify(calls).length);
   const tokens = { input_tokens: Math.ceil(input / 4), output_tokens: Math.ceil(output / 4) };
   return new AIMessage({
     content: text,
-    tool_calls: calls.map(({ name, args }, index) => ({ type: "tool_call", id: ids(index), name, args })),
+    tool_calls: calls.map((call, index) => ({
+      ...call,
+      type: "tool_call",
+      id: `offline_${conversation}_${reply}_${index}`,
+    })),
     usage_metadata: { ...tokens, total_tokens: tokens.input_tokens + tokens.output_tokens },
     response_metadata: { model_name: "offline" },
   });
