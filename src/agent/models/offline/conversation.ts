@@ -44,11 +44,9 @@ export function nextStep(
   const isShown = JSON.stringify(shown) === JSON.stringify(todos);
   const update = isShown || !tools.has("write_todos") ? [] : [{ name: "write_todos", args: { todos } }];
   const calls = rule ? (due[rule.calls] ?? []).map((args) => ({ name: rule.tool, args })) : [];
-  const text = rule && fill(rule.text, rules.introduction);
-  return {
-    text: text ?? (update.length > 0 ? "All steps are done." : answer()),
-    calls: [...update, ...calls],
-  };
+  const made = [...update, ...calls];
+  if (rule) return { text: fill(rule.text, rules.introduction), calls: made };
+  return { text: made.length > 0 ? "All steps are done." : answer(), calls: made };
 }
 
 export function currentTurn(messages: readonly BaseMessage[]) {
@@ -78,16 +76,11 @@ export function resultFor(turn: OfflineTurn, name: string, path: string): string
 }
 
 /** The path that a call is about, or `""`. */
-export function callPath({ args }: CallRecord): string {
-  const path = args["path"] ?? args["file_path"];
-  return typeof path === "string" ? path : "";
-}
+export const callPath = ({ args }: CallRecord): string => String(args["path"] ?? args["file_path"] ?? "");
 
 /** The first line of a failure, without its prefix. */
-export function failureText({ result }: CallRecord): string {
-  const [line = ""] = result.split("\n", 1);
-  return line.replace(/^Error: /, "") || "no result came back";
-}
+export const failureText = ({ result }: CallRecord): string =>
+  result.split("\n", 1)[0]?.replace(/^Error: /, "") || "no result came back";
 
 /** Paths of `ls`, from lines like `/a/b.ts (12 bytes)` and `/a/ (directory)`; folders end with a slash. */
 export const parseListing = (output: string): string[] =>

@@ -6,9 +6,6 @@ import { callPath, callsNamed, failureText, nextStep, parseLines, resultFor } fr
 import rules from "./rules.json" with { type: "json" };
 import { countFiles, readSurvey, writeAssignment } from "./survey.ts";
 
-/** The tools without which an agent examines the files itself. */
-export const COORDINATOR_TOOLS = ["ls", "glob", "task"] as const;
-
 /** The next step of an agent that plans, delegates to subagents and puts their reports together. */
 export function nextCoordinatorStep(turn: OfflineTurn, tools: Tools) {
   const work = readCoordination(turn);

@@ -1,7 +1,7 @@
 /** Examines a part of the files for the offline model, and reports. `rules.json` has the steps. */
 import { baseName } from "../../../backends/paths.ts";
 import { groupBy } from "../../../core/group-by.ts";
-import { oneLine } from "../../../core/text.ts";
+import { fill, oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
 import {
   type Match,
@@ -31,11 +31,8 @@ export function nextExamineStep(turn: OfflineTurn, tools: Tools) {
     ),
     beginnings: filesToRead(work).map((path) => ({ file_path: path, limit: 60 })),
   };
-  return nextStep(rules.examine, { turn, tools, due }, () =>
-    tools.has("glob") || tools.has("grep")
-      ? areaReport(work)
-      : `Nothing could be examined in ${work.places}: neither glob nor grep is available here.`,
-  );
+  const report = tools.has("glob") || tools.has("grep") ? areaReport(work) : fill(rules.noTools, work.places);
+  return nextStep(rules.examine, { turn, tools, due }, () => report);
 }
 
 type Examination = ReturnType<typeof readExamination>;
@@ -132,9 +129,8 @@ function section(title: string, matches: readonly Match[], shown: number): strin
     .slice(0, shown)
     .sort((a, b) => compare(a.path, b.path) || a.line - b.line)
     .map(({ path, line, text }) => `- ${path}:${line} ${code(oneLine(text, rules.limits.line))}`);
-  return [`${title}: ${counted(matches.length, "line")} in ${counted(files.size, "file")}`, ...lines].join(
-    "\n",
-  );
+  const count = `${counted(matches.length, "line")} in ${counted(files.size, "file")}`;
+  return [`${title}: ${count}`, ...lines].join("\n");
 }
 
 /** `text` as Markdown code, whatever backticks it has. */

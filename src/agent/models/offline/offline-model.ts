@@ -7,7 +7,7 @@ import { z } from "zod";
 import { OwnModel } from "../own-model.ts";
 import { FINDINGS } from "../verdicts.ts";
 import { type OfflineStep, currentTurn } from "./conversation.ts";
-import { COORDINATOR_TOOLS, nextCoordinatorStep } from "./coordinate.ts";
+import { nextCoordinatorStep } from "./coordinate.ts";
 import { nextExamineStep } from "./examine.ts";
 
 /**
@@ -28,24 +28,20 @@ export class OfflineModel extends OwnModel {
 export function offlineReply(messages: readonly BaseMessage[], tools: readonly BindToolsInput[]): AIMessage {
   const facts = tools.map((tool) => TEXTS.parse("function" in tool ? tool.function : tool));
   const offered = new Map(facts.map(({ name, description }) => [name, description]));
-  const coordinates = COORDINATOR_TOOLS.every((name) => offered.has(name));
+  const coordinates = ["ls", "glob", "task"].every((name) => offered.has(name));
   const work = coordinates ? nextCoordinatorStep : nextExamineStep;
   const { text, calls } = judgeStep(tools) ?? work(currentTurn(messages), offered);
   // Ids depend on the opening message, so that subagents that work at the same time do not share any.
   const opening = messages.find((message) => HumanMessage.isInstance(message))?.text ?? "";
   const conversation = createHash("sha256").update(opening).digest("hex").slice(0, 8);
-  const reply = messages.filter((message) => AIMessage.isInstance(message)).length;
+  const id = `offline_${conversation}_${messages.filter((message) => AIMessage.isInstance(message)).length}`;
   // Four characters count as a token.
   const input = messages.reduce((sum, message) => sum + message.text.length, 0);
   const output = text.length + (calls.length === 0 ? 0 : JSON.stringify(calls).length);
   const tokens = { input_tokens: Math.ceil(input / 4), output_tokens: Math.ceil(output / 4) };
   return new AIMessage({
     content: text,
-    tool_calls: calls.map((call, index) => ({
-      ...call,
-      type: "tool_call",
-      id: `offline_${conversation}_${reply}_${index}`,
-    })),
+    tool_calls: calls.map((call, index) => ({ type: "tool_call", id: `${id}_${index}`, ...call })),
     usage_metadata: { ...tokens, total_tokens: tokens.input_tokens + tokens.output_tokens },
     response_metadata: { model_name: "offline" },
   });

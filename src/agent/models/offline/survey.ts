@@ -132,7 +132,7 @@ export const writeAssignment = ({ title, folders }: Area, goal: string, words: r
 const NAMED_FOLDER = /(?<![\w:/.])\/(?:[\w.@+-]+\/)+/g;
 
 /** Words that are listed; none if the line is not a list. */
-const WORDS = z.array(z.string()).catch([]);
+const WORD_LIST = z.array(z.string()).catch([]);
 
 /** Reads an assignment; any other text is taken as a goal, with the folders it names. */
 export function readAssignment(text: string, fallbackFolder: string) {
@@ -147,6 +147,6 @@ export function readAssignment(text: string, fallbackFolder: string) {
     words:
       list === undefined
         ? searchWords(goal.replace(NAMED_FOLDER, " "))
-        : WORDS.parse(parsedJson(`[${list}]`)),
+        : WORD_LIST.parse(parsedJson(`[${list}]`)),
   };
 }
