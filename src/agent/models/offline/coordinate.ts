@@ -72,10 +72,9 @@ function dueCalls(work: Coordination, tools: Tools) {
   const isNoteDue = mayWrite && work.remembers && work.note === undefined;
   const where = areas.map(({ title }) => oneLine(title, 60)).join("; ");
   const kept = report?.written === undefined ? "no report file" : `report in ${report.written}`;
-  const entry = fill(rules.notes.entry, oneLine(turn.task, 160), countFiles(areas), base, where, kept);
+  const { tasks, entry, first } = rules.notes;
+  const note = fill(entry, tasks, oneLine(turn.task, 160), countFiles(areas), base, where, kept);
   // The newest entry comes first.
-  const { title, tasks } = rules.notes;
-  const note = `${tasks}\n${entry}`;
   const addition = { file_path, old_string: tasks, new_string: note };
   return {
     root: [{ path: "/" }],
@@ -85,7 +84,7 @@ function dueCalls(work: Coordination, tools: Tools) {
     areas: areas.map((area) => ({ description: writeAssignment(area, turn.task, words), subagent_type })),
     report: mayWrite && isReportDue ? [{ file_path: path, content: reportText(work) }] : [],
     addedNote: isNoteDue && hasNotes ? [addition] : [],
-    firstNote: isNoteDue && !hasNotes ? [{ file_path, content: `${title}\n\n${note}\n` }] : [],
+    firstNote: isNoteDue && !hasNotes ? [{ file_path, content: fill(first, note) }] : [],
   };
 }
 

@@ -41,7 +41,7 @@ export function readSurvey(turn: OfflineTurn) {
     folders,
     /** The folders to list after `/`. */
     places: [...(root === undefined ? [] : [root]), ...mounts.filter((path) => path === memories)],
-    areas: cutIntoAreas(turn, base, files.length, folders, words),
+    areas: cutAreas(turn, base, files.length, folders, words),
     /** True if `/memories/` is kept for later threads. */
     remembers: mounts.includes(memories),
     hasNotes: listing(memories).includes(notes),
@@ -52,13 +52,7 @@ export function readSurvey(turn: OfflineTurn) {
  * Cuts the workspace into areas: a folder each, the files of the base together; the largest folder is cut
  * again when there are few, the last ones are put together when there are many. The most relevant first.
  */
-function cutIntoAreas(
-  turn: OfflineTurn,
-  base: string,
-  files: number,
-  folders: string[],
-  words: string[],
-): Area[] {
+function cutAreas(turn: OfflineTurn, base: string, files: number, folders: string[], words: string[]) {
   const makeArea = (path: string, deep: boolean, files: number): Area => {
     const name = path.slice(base.length) || path;
     return { title: deep ? name : `files in ${name}`, folders: [{ path, deep }], files };
