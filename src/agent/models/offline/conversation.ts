@@ -1,8 +1,8 @@
 /** Parses a conversation for the offline model, and finds the next step by its rules. */
-import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { START_NOTE } from "../../../core/clock.ts";
 import { fill } from "../../../core/text.ts";
-import { callsOf, isTask } from "../../messages/messages.ts";
+import { callsOf, isEndCheck, isTask } from "../../messages/messages.ts";
 import { WORKSPACE_NOTE } from "../../messages/workspace-note.ts";
 import everydayWords from "./everyday-words.json" with { type: "json" };
 import rules from "./rules.json" with { type: "json" };
@@ -55,6 +55,10 @@ export function currentTurn(messages: readonly BaseMessage[]) {
   const results = later.filter((message) => ToolMessage.isInstance(message));
   return {
     task: (messages[start]?.text ?? "").replace(START_NOTE, "").replace(WORKSPACE_NOTE, "").trim(),
+    /** Messages that arrived during the work. */
+    remarks: later
+      .filter((message) => HumanMessage.isInstance(message) && !isEndCheck(message))
+      .map((message) => message.text.trim()),
     calls: later.flatMap(callsOf).map(({ id, name, args }) => {
       const message = results.find(({ tool_call_id }) => tool_call_id === id);
       const result = message?.text ?? "";

@@ -24,8 +24,8 @@ function readCoordination(turn: OfflineTurn) {
   return {
     ...survey,
     turn,
-    /** True if the task forbids changes: the report becomes the answer. */
-    isReadOnly: READ_ONLY.test(turn.task),
+    /** True if the task or a later message forbids changes: the report becomes the answer. */
+    isReadOnly: [turn.task, ...turn.remarks].some((text) => READ_ONLY.test(text)),
     report: report && readWrite(report),
     note: note && readWrite(note),
     /** The areas with the reports of their subagents, in the order they were delegated. */
@@ -105,6 +105,7 @@ function finalAnswer(work: Coordination): string {
     .slice(0, 3);
   const noFile = work.isReadOnly ? answer.readOnly : answer.noWriting;
   const isWritten = report?.written !== undefined;
+  const remarks = turn.remarks.map((text) => `"${oneLine(text, 160)}"`).join(", ");
   return [
     fill(answer.done, introduction, ...counts, base, areas.map(({ title }) => title).join("; ")),
     citations(work),
@@ -113,6 +114,7 @@ function finalAnswer(work: Coordination): string {
     !isWritten && (report ? fill(answer.noReport, report.path, report.failure) : noFile),
     note?.written && fill(answer.note, note.written),
     note?.failure && fill(answer.noNote, note.path, note.failure),
+    remarks && fill(answer.remarks, remarks),
     earlier.length > 0 && fill(answer.earlier, earlier.join("\n")),
     !isWritten && `---\n\n${reportText(work)}`,
   ]

@@ -1,9 +1,10 @@
-import { type AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { offlineReply } from "../../../../src/agent/models/offline/offline-model.ts";
 import { readAssignment, writeAssignment } from "../../../../src/agent/models/offline/survey.ts";
 import {
+  currentTurn,
   searchWords,
   parseListing,
   parseMatches,
@@ -190,4 +191,19 @@ test("tool output is read leniently", () => {
     { path: "/w/a.ts", line: 3, text: "x: 1" },
     { path: "/w/b.ts", line: 10, text: "" },
   ]);
+});
+
+test("messages that arrive during the work are a part of the turn", () => {
+  const call = { id: "a", name: "ls", args: { path: "/" } };
+  const { task, remarks, calls } = currentTurn([
+    new HumanMessage("Where are the tides?"),
+    new AIMessage({ content: "", tool_calls: [call] }),
+    new ToolMessage({ tool_call_id: "a", content: "/src/" }),
+    new HumanMessage("Please do not change anything."),
+  ]);
+  expect({ task, remarks, names: calls.map(({ name }) => name) }).toEqual({
+    task: "Where are the tides?",
+    remarks: ["Please do not change anything."],
+    names: ["ls"],
+  });
 });
