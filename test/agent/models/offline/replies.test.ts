@@ -10,6 +10,7 @@ import {
   parseMatches,
   parsePaths,
 } from "../../../../src/agent/models/offline/conversation.ts";
+import { messageFrom } from "../../../../src/agent/messages/messages.ts";
 import { attempts } from "../../../support/effort.ts";
 
 const task = "How is the tide predicted, and where is `predictTide` defined?";
@@ -199,7 +200,8 @@ test("messages that arrive during the work are a part of the turn", () => {
     new HumanMessage("Where are the tides?"),
     new AIMessage({ content: "", tool_calls: [call] }),
     new ToolMessage({ tool_call_id: "a", content: "/src/" }),
-    new HumanMessage("Please do not change anything."),
+    messageFrom("inbox", "b", "Please do not change anything."),
+    messageFrom("end_check", "c", "Is anything missing?"),
   ]);
   expect({ task, remarks, names: calls.map(({ name }) => name) }).toEqual({
     task: "Where are the tides?",
