@@ -103,13 +103,16 @@ export const displayName = (name: string): string =>
     .replace(/ {2,}|^ | $/g, (blanks) => "\\u0020".repeat(blanks.length));
 
 /** Escapes hidden characters, but no flag of England, Scotland or Wales: its letters are visible in it. */
-const escapeProse = ["gbeng", "gbsct", "gbwls"]
-  .map((region) => Array.from(region, (letter) => 0xe0000 + letter.charCodeAt(0)))
-  .map((letters) => String.fromCodePoint(0x1f3f4, ...letters, 0xe007f))
-  .reduce(
-    (escape, flag) => (text: string) => text.split(flag).map(escape).join(flag),
-    (text: string) => escapeHidden(text),
-  );
+const escapeProse = (text: string, regions: readonly string[] = ["gbeng", "gbsct", "gbwls"]): string => {
+  const [region, ...others] = regions;
+  if (region === undefined) return escapeHidden(text);
+  const letters = Array.from(region, (letter) => 0xe0000 + letter.charCodeAt(0));
+  const flag = String.fromCodePoint(0x1f3f4, ...letters, 0xe007f);
+  return text
+    .split(flag)
+    .map((part) => escapeProse(part, others))
+    .join(flag);
+};
 
 /** Escapes hidden characters and counts long runs of blanks. Lines stay, and showing it again changes nothing. */
 export const displayText = (text: string): string =>

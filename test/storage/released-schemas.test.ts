@@ -55,6 +55,7 @@ it("no step that a database may have been made by changes", () => {
         "18 8ea128fef6aa",
         "19 3577d5ec3f64",
         "20 82448b6756bd",
+        "21 299223f351d7",
       ],
       "store": [
         "1 4b55d3eff00e",

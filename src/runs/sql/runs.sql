@@ -411,9 +411,9 @@ ALTER TABLE questions ADD COLUMN ruled TEXT;
 
 -- Version 21: log-ins
 -- `login_owners` are the people who log in at this server. `password` is a salted hash; the secret of one-time codes
--- follows from the salt and the server's key. `last_code` is the newest code that was accepted. `login_rows` are the clients, codes, tokens,
--- grants and sessions of its authorization server, by the digest of their id; those of clients and grants have it in
--- clear. `body` is JSON without the id. `used_at` is when a code or a token was used up, or a grant was last used.
+-- follows from the salt and the server's key. `last_code` is the newest code that was accepted. `login_rows` are the
+-- clients, codes, tokens, grants and sessions of its authorization server, by the digest of their id; those of clients
+-- and grants have it in clear. `body` is JSON without the id. `used_at` is when a code or a token was used up, or a grant was last used.
 -- `name`, `host` and `scopes` describe a grant for people: the client, where it got its code, and what it may do.
 CREATE TABLE login_owners (
   name TEXT PRIMARY KEY,
@@ -442,3 +442,4 @@ CREATE INDEX login_rows_of_grant ON login_rows (grant_id) WHERE grant_id IS NOT 
 CREATE INDEX login_rows_of_uid ON login_rows (uid) WHERE uid IS NOT NULL;
 CREATE INDEX login_rows_of_principal ON login_rows (principal, model) WHERE principal IS NOT NULL;
 CREATE INDEX login_rows_ends ON login_rows (expires_at);
+CREATE INDEX run_shares_ends ON run_shares (expires_at);
