@@ -28,7 +28,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     const report = await untilStatus(client, runId, "completed");
     expect(report["answer"]).toContain("neap tides");
     expect(forms).toHaveLength(1);
-    expect(forms[0]?.message).toContain(`Read a page of 127.0.0.1:${port}`);
+    expect(forms[0]?.message).toContain(`Read 127.0.0.1:${port}`);
     expect(forms[0]?.message).toContain(`http://127.0.0.1:${port}/a`);
     expect(JSON.stringify(forms[0])).toContain(`reading any page of 127.0.0.1:${port}`);
   });

@@ -39,7 +39,7 @@ test("a person is asked about a page, and sees its host and its whole address", 
   expect(shownIn(open)).toMatchObject({
     name: "web_fetch",
     preview: {
-      summary: `Read a page of 127.0.0.1:${port}`,
+      summary: `Read 127.0.0.1:${port}`,
       detail: JSON.stringify({ url: `https://127.0.0.1:${port}/a` }, null, 2),
     },
     same: { text: `reading any page of 127.0.0.1:${port}` },

@@ -868,7 +868,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "all that is open with it ends, and nothing else",
       ],
     },
-  "Clients and links never outlive their token.": {
+  "Links and subscriptions never outlive their token.": {
     "test/server/auth/made-with.test.ts": [
       "what is made with a signed token ends when that expires",
       "a token of an authorization server holds until that says otherwise, at every server with the key",
@@ -1130,7 +1130,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "gives each principal a workspace of its own, when that is configured",
       ],
     },
-  "Without tokens the server listens on loopback only.": {
+  "Without tokens or a login the server listens on loopback only.": {
     "test/server/http/http.test.ts": ["does not start on %s"],
     "test/commands/cli.test.ts": ["refuses an address that other machines reach"],
   },

@@ -51,7 +51,7 @@ describe("always allow", () => {
     const { body } = await visitor.get(`${visitor.path}/review`);
     expect(body).toContain("Allowed by your rule Edit(/docs/a.md)");
     expect((await visitor.get(`${visitor.path}/work`)).body).toContain(
-      "allowed by your rule Edit(/docs/a.md): Call <code>note</code>",
+      "Allowed by your rule Edit(/docs/a.md): call <code>note</code>",
     );
     // The same form again changes nothing, and says so.
     const again = await send({ rule: "Edit(/docs/a.md)" });
