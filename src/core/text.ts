@@ -105,7 +105,7 @@ export const displayName = (name: string): string =>
 /** Escapes hidden characters, but no flag of England, Scotland or Wales: its letters are visible in it. */
 const escapeProse = (text: string, regions: readonly string[] = ["gbeng", "gbsct", "gbwls"]): string => {
   const [region, ...others] = regions;
-  if (region === undefined) return escapeHidden(text);
+  if (region === undefined || !text.includes("\u{1f3f4}")) return escapeHidden(text);
   const letters = Array.from(region, (letter) => 0xe0000 + letter.charCodeAt(0));
   const flag = String.fromCodePoint(0x1f3f4, ...letters, 0xe007f);
   return text

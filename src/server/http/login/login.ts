@@ -32,6 +32,8 @@ export class LoginServer {
   /** Path of the public address. */
   readonly #base: string;
   readonly #provider: () => Promise<Provider>;
+  /** Answers a request to the library, which composes its steps each time that it is asked for this. */
+  readonly #answer = memoized(async () => (await this.#provider()).callback());
 
   constructor(options: LogInOptions, tokens: Tokens) {
     const { pathname } = new URL(options.issuer);
@@ -108,10 +110,10 @@ export class LoginServer {
   }
 
   async #pass(request: IncomingMessage, response: ServerResponse, address: string): Promise<void> {
-    const provider = await this.#provider();
+    const answer = await this.#answer();
     // The library finds the path below which it is mounted by comparing the two.
     Object.assign(request, { url: address, originalUrl: this.#base + address });
-    await provider.callback()(request, response);
+    await answer(request, response);
   }
 
   /** Keeps name and callbacks of a registration, because the library refuses other members that clients send. */
