@@ -159,7 +159,7 @@ it("has the code of threads and of their process as texts, and reads a PDF with 
 
 it("names the licence of everything that is bundled", () => {
   const text = readFileSync(join(installed, "dist/THIRD-PARTY-LICENSES.txt"), "utf8");
-  for (const name of ["@langchain/core", "@modelcontextprotocol/server", "zod", "openai", "idiomorph"])
+  for (const name of ["@langchain/core", "@modelcontextprotocol/server", "zod", "openai", "preact"])
     expect(text).toMatch(new RegExp(`^${name} \\d`, "m"));
   expect(text).toContain("SIL OPEN FONT LICENSE");
   expect(text).not.toContain("(undefined)");

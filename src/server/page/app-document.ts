@@ -15,7 +15,7 @@ export function appDocument(viewMeta: string): string {
         <title>Deep agent run</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <style>
-          ${new Html(PAGE_STYLE + APP_STYLE)}
+          ${new Html([PAGE_STYLE + APP_STYLE])}
         </style>
       </head>
       <body>
@@ -24,7 +24,7 @@ export function appDocument(viewMeta: string): string {
           <div id="view" data-meta="${viewMeta}"></div>
         </div>
         <script>
-          ${new Html(script)};
+          ${new Html([script])};
         </script>
       </body>
     </html> `.text;

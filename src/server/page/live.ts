@@ -1,10 +1,12 @@
 /** Keeps open pages up to date: sends a screen again whenever something happened that it shows. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { isDeepStrictEqual } from "node:util";
 import type { ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
 import { whenStalled } from "../../core/concurrency.ts";
 import { type Screen, faviconOf, renderScreen, titleOf } from "../views/room/shell.ts";
+import { type Tree, deltaOf } from "../views/tree.ts";
 import { type Reply, SECURITY_HEADERS } from "./responses.ts";
 import type { Picture } from "./screen-context.ts";
 
@@ -19,28 +21,46 @@ export interface LiveScreen {
   changed: (signal: AbortSignal) => Promise<boolean>;
 }
 
-/** Renders the current screen. Its mark identifies a version of the page by time and digest. */
-export function shownAt(picture: Picture, now: number): { screen: Screen; mark: string } {
-  const screen = picture(now);
-  return { screen, mark: screenMark(screen, now) };
+/** A screen as the page's script shows it. */
+interface Shown {
+  title: string;
+  icon: string;
+  /** Number of open decisions. */
+  waiting: number;
+  tree: readonly Tree[];
 }
 
-const screenMark = (screen: Screen, now: number): string =>
-  `${now}-${createHash("sha256").update(renderUpdate(screen)).digest("base64url")}`;
+/** How the script keeps a screen up to date. */
+export interface Follow {
+  /** Identifies a version of the screen by time and digest. */
+  mark: string;
+  /** Address to follow it at. Default: its own. */
+  address?: string | undefined;
+  /** The page shows something else than that version, so that it needs whole screens. */
+  isWhole?: boolean;
+}
 
-const renderUpdate = (screen: Screen, reply?: Reply): string => {
-  const [icon, shown] = [faviconOf(screen), renderScreen(screen)];
-  return JSON.stringify({
-    title: titleOf(screen),
-    icon: reply?.at(icon) ?? icon,
-    waiting: screen.waiting,
-    html: reply?.based(shown) ?? shown.text,
-  });
-};
+export const shownOf = (screen: Screen): Shown => ({
+  title: titleOf(screen),
+  icon: faviconOf(screen),
+  waiting: screen.waiting,
+  tree: renderScreen(screen).trees,
+});
+
+/** The mark of a screen as it looks now. */
+export const markAt = (picture: Picture, now: number): string => markOf(shownOf(picture(now)), now);
+
+const markOf = (shown: Shown, now: number): string =>
+  `${now}-${createHash("sha256").update(JSON.stringify(shown)).digest("base64url")}`;
+
+const isSame = ({ tree, ...about }: Shown, other: Shown): boolean =>
+  isDeepStrictEqual(about, { title: other.title, icon: other.icon, waiting: other.waiting }) &&
+  deltaOf(tree, other.tree) === undefined;
 
 /**
- * Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts. `mark`: of the
- * version that the page shows; empty if it shows none yet. `isOnce`: the stream ends after the current news.
+ * Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts: a `snapshot` of
+ * the screen, then each `delta`. `mark`: of the version that the page shows; empty if it shows none yet. `isOnce`: the
+ * stream ends after the current news.
  */
 export async function sendLive(
   reply: Reply,
@@ -48,9 +68,10 @@ export async function sendLive(
   {
     clock,
     mark: first,
+    isWhole,
     isOnce,
     signal,
-  }: { clock: Clock; mark: string; isOnce: boolean; signal: AbortSignal },
+  }: { clock: Clock; mark: string; isWhole: boolean; isOnce: boolean; signal: AbortSignal },
 ): Promise<void> {
   const { response } = reply;
   const stop = new AbortController();
@@ -67,16 +88,24 @@ export async function sendLive(
   whenStalled(response, () => response.destroy());
   try {
     let mark = first;
+    let shown: Shown | undefined;
     for (let mayChange = !isOnce; !stop.signal.aborted;) {
       const picture = await read();
       if (picture === undefined) return;
       const then = Math.trunc(Number(mark.split("-", 1)[0]));
-      // The page shows all that has happened if the picture would have looked like it then.
-      const isTime = mark !== "" && Math.abs(then) <= 8.64e15;
-      if (!isTime || screenMark(picture(then), then) !== mark) {
-        const shown = shownAt(picture, clock());
-        mark = shown.mark;
-        const event = `id: ${mark}\nevent: update\ndata: ${renderUpdate(shown.screen, reply)}`;
+      // The page shows all that has happened if the screen would have looked like it then.
+      const before = mark !== "" && Math.abs(then) <= 8.64e15 ? shownOf(picture(then)) : undefined;
+      const isShown = before && (shown ? isSame(shown, before) : markOf(before, then) === mark);
+      if (isShown) shown ??= before;
+      else {
+        const [now, old] = [clock(), shown];
+        shown = shownOf(picture(now));
+        mark = markOf(shown, now);
+        const { tree, icon, ...about } = shown;
+        const isDelta = old !== undefined && !isWhole;
+        const news = isDelta ? { delta: deltaOf(old.tree, tree) } : { tree };
+        const data = reply.jsonOf({ ...about, icon: reply.at(icon), ...news });
+        const event = `id: ${mark}\nevent: ${isDelta ? "delta" : "snapshot"}\ndata: ${data}`;
         await write(response, event, stop.signal);
       }
       if (!mayChange) return await write(response, "event: end\ndata: {}", stop.signal);

@@ -8,11 +8,11 @@ import { type Principal, isFinal } from "../../runs/run.ts";
 import type { RunsByHolder } from "../../runs/service.ts";
 import { sharedRuns } from "../auth/shared-reader.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
-import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
+import { type Screen, renderFrame, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
-import { type LiveScreen, sendLive, shownAt } from "./live.ts";
+import { type Follow, type LiveScreen, markAt, sendLive, shownOf } from "./live.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { Reply, readForm } from "./responses.ts";
 import type { PartScreen, Picture, ScreenContext, ScreenFacts } from "./screen-context.ts";
@@ -128,15 +128,19 @@ export class Pages {
     if (request.headers.accept === "text/event-stream") return this.#follow(reply, asked, live);
     const picture = await live.read();
     if (picture === undefined) return this.#show(reply, asked.session, 404, undefined);
-    const { screen, mark } = shownAt(picture, this.#options.clock());
-    reply.html(200, renderDocument(screen, { mark, ...(live.address && { address: live.address() }) }));
+    const now = this.#options.clock();
+    const follow = { mark: markAt(picture, now), address: live.address?.() };
+    await this.#show(reply, asked.session, 200, picture(now), follow);
   }
 
   /** Without a screen, the bar and the way home stay for those who see more than one run. */
   async #show(reply: Reply, session: PageSession, status: number, screen?: Screen, follow?: Follow) {
-    if (screen !== undefined) return reply.html(status, renderDocument(screen, follow));
-    if (session.run !== undefined) return reply.html(404, this.#options.signIn.nothing);
-    reply.html(404, renderDocument(await missingScreen(await this.#context(session))));
+    if (screen === undefined && session.run !== undefined)
+      return reply.html(404, this.#options.signIn.nothing);
+    const shown = screen ?? (await missingScreen(await this.#context(session)));
+    const { icon, ...rest } = shownOf(shown);
+    const answer = { ...rest, ...follow, icon: reply.at(icon), frame: renderFrame(shown).trees };
+    reply.json(answer, {}, screen === undefined ? 404 : status);
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
@@ -218,7 +222,7 @@ export class Pages {
       return this.#show(reply, session, 200, await searchScreen(context, query, now, reply.left()));
     if (isCallback(url.pathname) && mayRun(session)) {
       const [after, plain] = [await afterLogin(context, query), await serversScreen(context)];
-      const follow = { mark: shownAt(plain, now).mark, address: serversPath() };
+      const follow = { mark: markAt(plain, now), address: serversPath(), isWhole: true };
       return this.#show(reply, session, 200, after(now), follow);
     }
     if (runId !== undefined && action === "/export")
@@ -256,8 +260,9 @@ export class Pages {
     const read = async (): Promise<Picture | undefined> => ((await isSignedIn()) ? live.read() : undefined);
     try {
       const { clock } = this.#options;
-      const [isOnce, mark] = [url.searchParams.has("once"), url.searchParams.get("mark") ?? ""];
-      const following = { clock, mark, isOnce, signal: this.stop.signal };
+      const [isOnce, isWhole] = [url.searchParams.has("once"), url.searchParams.has("whole")];
+      const mark = url.searchParams.get("mark") ?? "";
+      const following = { clock, mark, isWhole, isOnce, signal: this.stop.signal };
       await sendLive(reply, { ...live, read }, following);
     } finally {
       const left = (this.#live.get(principal) ?? 1) - 1;

@@ -36,8 +36,16 @@ export class Reply {
     this.response.end(text);
   }
 
-  json(value: object, headers?: Readonly<Record<string, string>>): void {
-    this.text(200, "application/json", JSON.stringify(value), headers);
+  json(value: object, headers?: Readonly<Record<string, string>>, status = 200): void {
+    this.text(status, "application/json", this.jsonOf(value), headers);
+  }
+
+  /** The page's own addresses among attributes begin with `base`. */
+  jsonOf(value: object): string {
+    const isOwn = (key: string, text: unknown): text is string =>
+      /(?:^|-)(?:href|src|action|address)$/.test(key) && typeof text === "string" && text.startsWith("/");
+    const replaced = (key: string, text: unknown): unknown => (isOwn(key, text) ? this.at(text) : text);
+    return JSON.stringify(value, this.#base === "" ? undefined : replaced);
   }
 
   /** Makes the script keep a session, and go to an address of the page. */

@@ -1,40 +1,145 @@
 /** The one HTML template that escapes, and the small pieces that pages are made of. */
+import { Parser } from "htmlparser2";
 import { stripControl } from "../../core/text.ts";
 import pictures from "./icons.json" with { type: "json" };
+import type { Attributes, Tree } from "./tree.ts";
 
-/** Text that is HTML already. Everything else is escaped when it is put into a template. */
+/** HTML: the fixed parts of a template, and what stands between them, which is escaped unless it is HTML itself. */
 export class Html {
-  readonly text: string;
+  readonly #fixed: readonly string[];
+  readonly #parts: readonly Part[];
 
-  constructor(text: string) {
-    this.text = text;
+  /** `fixed`: HTML. */
+  constructor(fixed: readonly string[], parts: readonly Part[] = []) {
+    this.#fixed = fixed;
+    this.#parts = parts;
+  }
+
+  get text(): string {
+    return this.#fixed.map((fixed, index) => fixed + renderPart(this.#parts[index])).join("");
+  }
+
+  get trees(): Tree[] {
+    return fill(compile(this.#fixed), this.#parts);
   }
 }
 
 /** Nothing is shown of `undefined` and `false`. */
 type Part = Html | string | number | undefined | false | readonly Part[];
 
-/** HTML with every interpolated text escaped, for element content and double-quoted attributes. */
+/**
+ * HTML with every interpolated text escaped, for element content and double-quoted attributes. One in place of an
+ * attribute is HTML of attributes. Every element ends where it began.
+ */
 export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): Html =>
-  new Html(strings.map((fixed, index) => fixed + renderPart(parts[index])).join(""));
+  new Html(strings, parts);
 
 /**
  * Renders a text area. A browser drops one line break at its beginning, and takes all other white space for text:
  * a template that a formatter lays out would change the text that a person saves.
  */
-export const textArea = (attributes: Html, text: string): Html =>
-  new Html(`<textarea ${attributes.text}>\n${escapeHtml(text)}</textarea>`);
+export const textArea = (attributes: Html, text: string): Html => new Html(TEXT_AREA, [attributes, text]);
+
+const TEXT_AREA = ["<textarea ", ">\n", "</textarea>"];
 
 function renderPart(part: Part): string {
   if (part === undefined || part === false) return "";
   if (part instanceof Html) return part.text;
   if (typeof part === "object") return part.map(renderPart).join("");
-  return escapeHtml(String(part));
+  return stripControl(String(part)).replace(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Control characters and overrides of the writing direction, with which text can pretend, are left out. */
-const escapeHtml = (text: string): string =>
-  stripControl(text).replace(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`);
+/** A template as a tree. Text and values are divided at the places of parts, and those are numbers. */
+type Template = readonly (string | number | TemplateElement)[];
+interface TemplateElement {
+  name: string;
+  /** A number in place of a name stands for several attributes. */
+  attributes: (readonly [name: string | number, value: readonly (string | number)[]])[];
+  children: (string | number | TemplateElement)[];
+}
+
+/** Templates that were used before, by their fixed parts. */
+const compiled = new WeakMap<readonly string[], Template>();
+
+function compile(fixed: readonly string[]): Template {
+  const known = compiled.get(fixed);
+  if (known !== undefined) return known;
+  const root: TemplateElement = { name: "", attributes: [], children: [] };
+  const open = [root];
+  const inner = (): TemplateElement => open.at(-1) ?? root;
+  const parser = new Parser(
+    {
+      onopentag(name, attributes) {
+        const own = Object.entries(attributes).map(
+          ([key, value]) => [divided(key)[0] ?? "", divided(value)] as const,
+        );
+        const element = { name, attributes: own, children: [] };
+        inner().children.push(element);
+        open.push(element);
+      },
+      // Browsers drop a line break at the beginning of a text area.
+      ontext(text) {
+        const { name, children } = inner();
+        const shown = name === "textarea" && children.length === 0 ? text.replace(/^\n/, "") : text;
+        children.push(...divided(AS_WRITTEN.has(name) ? shown : shown.replaceAll(/\s*\n\s*/g, " ")));
+      },
+      onclosetag: () => void open.pop(),
+    },
+    { lowerCaseTags: false, lowerCaseAttributeNames: false, recognizeSelfClosing: true },
+  );
+  parser.end(fixed.map((text, index) => (index === 0 ? text : `\uE000${index - 1}\uE001${text}`)).join(""));
+  compiled.set(fixed, root.children);
+  return root.children;
+}
+
+/** Elements whose white space counts. */
+const AS_WRITTEN = new Set(["pre", "textarea", "code-text", "md-text"]);
+
+const divided = (text: string): (string | number)[] =>
+  text.split(/\uE000(\d+)\uE001/).flatMap((piece, index) => (index % 2 === 1 ? Number(piece) : piece || []));
+
+function fill(template: Template, parts: readonly Part[]): Tree[] {
+  const trees: Tree[] = [];
+  for (const piece of template) {
+    if (typeof piece === "string") trees.push(piece);
+    else if (typeof piece === "number") addPart(trees, parts[piece]);
+    else trees.push([piece.name, attributesOf(piece, parts), ...fill(piece.children, parts)]);
+  }
+  return trees;
+}
+
+function addPart(trees: Tree[], part: Part): void {
+  if (part === undefined || part === false) return;
+  if (part instanceof Html) trees.push(...part.trees);
+  else if (typeof part === "object") for (const each of part) addPart(trees, each);
+  else trees.push(stripControl(String(part)));
+}
+
+function attributesOf({ attributes }: TemplateElement, parts: readonly Part[]): Attributes {
+  const all: Record<string, string> = {};
+  for (const [name, value] of attributes) {
+    if (typeof name === "number") Object.assign(all, readAttributes(renderPart(parts[name])));
+    else all[name] = value.map((each) => (typeof each === "string" ? each : textOf(parts[each]))).join("");
+  }
+  return all;
+}
+
+/** The text of a part in the value of an attribute. */
+const textOf = (part: Part): string =>
+  part instanceof Html
+    ? part.trees.join("")
+    : Array.isArray(part)
+      ? part.map(textOf).join("")
+      : part === undefined || part === false
+        ? ""
+        : stripControl(String(part));
+
+/** Reads attributes that we wrote. */
+function readAttributes(text: string): Attributes {
+  let read: Attributes = {};
+  if (text !== "") new Parser({ onopentag: (_, attributes) => void (read = attributes) }).end(`<a ${text}>`);
+  return read;
+}
 
 /** Drawn on 16 by 16 units, in the colour of the text around. */
 const symbols = Object.entries(pictures).map(
@@ -42,12 +147,12 @@ const symbols = Object.entries(pictures).map(
 );
 
 /** Goes into a document once. */
-export const SPRITE = new Html(
+export const SPRITE = new Html([
   `<svg class="hide" aria-hidden="true"><defs>${symbols.join("")}` +
     '<pattern id="hatch-amber" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>' +
     '<pattern id="hatch-red" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>' +
     "</defs></svg>",
-);
+]);
 
 export type IconName = keyof typeof pictures;
 

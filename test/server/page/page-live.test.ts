@@ -3,6 +3,8 @@ import { request as httpRequest } from "node:http";
 import { describe, expect, test, vi } from "vitest";
 import { ME, mine, databaseFile, openServer, reach, replaceIn, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import type { Delta, Tree } from "../../../src/server/views/tree.ts";
+import { changedBy, htmlOf, sent } from "../../support/screen-html.ts";
 import { plainRuns } from "../support.ts";
 import { NOW, seededRuns } from "./seeded-runs.ts";
 import { type Visitor, linkTo, openPages, visit, waitingRun } from "./support.ts";
@@ -15,6 +17,8 @@ interface Update {
   html: string;
 }
 
+type Sent = Pick<Update, "title" | "waiting"> & { tree?: Tree[]; delta?: Delta };
+
 /** Reads the updates of a screen until the stream ends, or `onUpdate` says that it has seen enough. */
 function updates(
   { origin, headers: own }: Visitor,
@@ -25,10 +29,17 @@ function updates(
     const headers = { ...own, accept: "text/event-stream" };
     const request = httpRequest(origin + path, { headers }, (response) => {
       let text = "";
-      const all = () =>
-        [...text.matchAll(/^id: (.*)\nevent: update\ndata: (.*)\n\n/gm)].map(
-          ([, mark = "", data = ""]) => ({ mark, ...JSON.parse(data) }) as Update,
+      const all = () => {
+        let shown = sent.get(new URL(path, origin).searchParams.get("mark") ?? "") ?? [];
+        return [...text.matchAll(/^id: (.*)\nevent: (?:snapshot|delta)\ndata: (.*)\n\n/gm)].map(
+          ([, mark = "", data = ""]): Update => {
+            const { tree, delta, ...about } = JSON.parse(data) as Sent;
+            shown = tree ?? (delta ? changedBy(shown, delta) : shown);
+            sent.set(mark, shown);
+            return { mark, ...about, html: htmlOf(shown) };
+          },
         );
+      };
       response.setEncoding("utf8").on("data", (chunk: string) => {
         text += chunk;
         if (onUpdate(all()) === true) response.destroy();

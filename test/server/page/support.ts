@@ -9,6 +9,7 @@ import { type Entrance, SECRET_HEADER } from "../../../src/server/page/tab-secre
 import type { PageServer } from "../../../src/server/contracts/deps.ts";
 import { cleanUpWith, ME, mine, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
+import { asDocument } from "../../support/screen-html.ts";
 import { approvalRuns, openCommand } from "../support.ts";
 
 const KEY = Buffer.alloc(32, 7);
@@ -73,14 +74,15 @@ export function visitorOf(origin: string, { status, body }: RawResponse): Visito
   const { secret = "" } = session ?? {};
   const headers = { [SECRET_HEADER]: secret };
   const get: Visitor["get"] = (to, more = {}) =>
-    send(origin + to, { method: "GET", headers: { ...headers, ...more } });
+    send(origin + to, { method: "GET", headers: { ...headers, ...more } }).then(asDocument);
   return {
     origin,
     path: at,
     secret,
     headers,
     get,
-    post: (to, fields, more = {}) => post(origin + to, fields, { ...headers, origin, ...more }),
+    post: (to, fields, more = {}) =>
+      post(origin + to, fields, { ...headers, origin, ...more }).then(asDocument),
     form: async () => {
       const { body: review } = await get(`${at}/review`);
       const request = /type="hidden" name="request" value="([^"]*)"/.exec(review)?.[1] ?? "";

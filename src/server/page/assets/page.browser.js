@@ -18,18 +18,29 @@ const addressOf = ({ pathname, search }) => pathname + search;
 /** The address whose screen is shown. */
 let shown = addressOf(location);
 
-/** Shows an answer of the server: a document, or a session to keep and an address to go to. */
+/** Shows an answer of the server: a screen, a notice, a text, or a session to keep and an address to go to. */
 async function show(response) {
-  if (response.headers.get("content-type")?.startsWith("application/json")) {
-    const { at, session } = await response.json();
+  const type = response.headers.get("content-type") ?? "";
+  if (!type.startsWith("application/json")) {
+    const text = await response.text();
+    // A text that is not a document, such as a file, is never read as one.
+    return type.startsWith("text/html") ? showNotice(text) : showText(text);
+  }
+  const { at, session, ...screen } = await response.json();
+  if (at !== undefined) {
     keep(session);
     return location.replace(at);
   }
-  const text = await response.text();
-  // A text that is not a document, such as a file, is never read as one.
-  if (!response.headers.get("content-type")?.startsWith("text/html")) return showText(text);
-  await mount(text);
+  await mount(screen);
   follow();
+}
+
+/** Shows a document. Scripts in it would not run; there are none. */
+function showNotice(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  document.title = page.title;
+  document.body.replaceChildren(...page.body.childNodes);
+  document.querySelector("[autofocus]")?.focus({ preventScroll: true });
 }
 
 function showText(text) {

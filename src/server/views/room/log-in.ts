@@ -3,7 +3,7 @@ import { Html, html } from "../html.ts";
 import fields from "./log-in.json" with { type: "json" };
 import { renderNotice } from "./shell.ts";
 
-export const PERSON_FIELDS = new Html(fields.person.join(" "));
+export const PERSON_FIELDS = new Html([fields.person.join(" ")]);
 
 /** Secrets are posted and never become a part of an address. `next`: address after the log-in. */
 export const renderLogIn = (isByPerson: boolean, next: string, problem?: string): Html =>
@@ -15,7 +15,7 @@ export const renderLogIn = (isByPerson: boolean, next: string, problem?: string)
     html`<form class="log-in" method="post" action="/login">
       ${problem && html`<p class="notice red" role="alert" id="problem">${problem}</p>`}
       <input type="hidden" name="next" value="${next}" />
-      ${isByPerson ? PERSON_FIELDS : new Html(fields.token.join(" "))}
+      ${isByPerson ? PERSON_FIELDS : new Html([fields.token.join(" ")])}
       <button class="btn ink">Log in</button>
     </form>`,
   );

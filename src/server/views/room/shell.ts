@@ -85,9 +85,9 @@ const renderNews = ({ key, kind, name, text, address }: News): Html =>
     data-address="${address}"
   ></i>`;
 
-const MARK = new Html(
+const MARK = new Html([
   `<svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill="currentColor"/><g fill="none" class="mark" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`,
-);
+]);
 
 const links = (session: PageSession, shown: Place, waiting: number, withIcons: boolean): Html[] =>
   PLACES.filter(({ place }) => place !== "schedules" || mayRun(session)).map(
@@ -99,37 +99,22 @@ const links = (session: PageSession, shown: Place, waiting: number, withIcons: b
     },
   );
 
-/** Parameters for the script that keeps the screen up to date. */
-export interface Follow {
-  /** Identifies the version of the document. */
-  mark: string;
-  /** Address to follow it at. Default: its own. */
-  address?: string;
-}
-
-/** The document that the script gets for an address, and shows. */
-export function renderDocument(screen: Screen, { mark = "", address }: Partial<Follow> = {}): Html {
-  const body = html`${SPRITE}
-    <a class="skip" href="#main">Skip to content</a>
-    <div id="screen" data-mark="${mark}" ${address && html` data-address="${address}"`}>
-      ${renderScreen(screen)}
-    </div>
+/** What stands around a screen, and does not change. */
+export const renderFrame = ({ place, session }: Screen): Html =>
+  html`${SPRITE}<a class="skip" href="#main">Skip to content</a>
+    <div id="screen"></div>
     <div id="spoken" class="hide" aria-live="polite"></div>
-    ${screen.place !== "search" && screen.session.run === undefined && FINDER} ${KEYS}`;
-  return renderPage({ title: titleOf(screen), favicon: faviconOf(screen), body });
-}
+    ${place !== "search" && session.run === undefined && FINDER} ${KEYS}`;
 
 export const faviconOf = ({ waiting }: Screen): string => (waiting > 0 ? ICONS.asking : ICONS.calm);
 
 const renderPage = ({
   title,
-  favicon = ICONS.calm,
   head,
   bodyAttribute,
   body,
 }: {
   title: string;
-  favicon?: string;
   head?: Html;
   bodyAttribute?: Html;
   body: Html;
@@ -139,7 +124,7 @@ const renderPage = ({
       <head>
         <meta charset="utf-8" />
         <title>${title}</title>
-        <link rel="icon" href="${favicon}" id="favicon" />
+        <link rel="icon" href="${ICONS.calm}" id="favicon" />
         ${head}
       </head>
       <body${bodyAttribute}>

@@ -4,7 +4,6 @@ import { request } from "./session.js";
 
 /** Buttons that would send something wrong, each with the problem. */
 const refused = new WeakMap();
-export const isRefused = (button) => refused.has(button);
 
 export function judge(button) {
   const reason = document.body.classList.contains("offline")

@@ -1,6 +1,6 @@
 /** Keeps the screen up to date, and reports when that is no longer possible. */
 import { judge } from "./forms.js";
-import { update } from "./screen.js";
+import { shown, update } from "./screen.js";
 import { setText } from "./set-text.js";
 import { isLinked, isOurs, isShared, keep, request } from "./session.js";
 
@@ -61,9 +61,9 @@ function mend() {
 
 /** Reads updates until the stream ends. True: the server ended it; false: it broke off. */
 async function read(isLook, signal) {
-  const screen = document.getElementById("screen");
-  const address = new URL(screen.dataset.address ?? location.href, location.href);
-  address.searchParams.set("mark", screen.dataset.mark);
+  const address = new URL(shown.address ?? location.href, location.href);
+  address.searchParams.set("mark", shown.mark);
+  if (shown.isWhole) address.searchParams.set("whole", "");
   if (isLook) address.searchParams.set("once", "");
   const headers = { accept: "text/event-stream" };
   const response = await request(address.pathname + address.search, { headers, signal });
@@ -76,9 +76,7 @@ async function read(isLook, signal) {
   setLive(true);
   for await (const { id, event, data } of eventsOf(response.body)) {
     if (signal.aborted || event === "end") return true;
-    if (event !== "update") continue;
-    screen.dataset.mark = id;
-    update(JSON.parse(data));
+    if (event === "snapshot" || event === "delta") update({ mark: id, ...JSON.parse(data) });
   }
   return false;
 }

@@ -1,8 +1,8 @@
 /** Parts of the screen that are loaded into their place: steps, and unchanged lines of diffs. */
-import { Idiomorph } from "idiomorph";
+import { elementsOf } from "./elements.js";
 import { showProposed } from "./proposed.js";
 import { isOurs, request } from "./session.js";
-import { coloured, keepsText, prepare } from "./texts.js";
+import { coloured, prepare } from "./texts.js";
 
 /** Both sides of diffs beside each other, if this browser wants it. Unchanged lines are on both sides then. */
 export function dressDiffs() {
@@ -25,8 +25,9 @@ export function dressDiffs() {
 export async function partAt(address, options) {
   const response = await request(address, options).catch(() => undefined);
   if (!response?.ok || !isOurs(response)) return null;
-  const text = await response.text().catch(() => "");
-  return new DOMParser().parseFromString(text, "text/html").querySelector("[data-part]");
+  const { tree } = await response.json().catch(() => ({ tree: [] }));
+  await prepare(tree);
+  return elementsOf(tree).querySelector("[data-part]");
 }
 
 async function showPart(link) {
@@ -39,7 +40,6 @@ async function showPart(link) {
     box.dataset.mounted = "";
     const part = await partAt(link.href);
     if (part === null) return location.assign(link.href);
-    await prepare(part);
     box.append(part);
   }
   link.setAttribute("aria-expanded", String(!isOpen));
@@ -57,8 +57,7 @@ export function refreshParts() {
 
 async function refreshPart(link) {
   const part = await partAt(link.href);
-  const callbacks = { beforeNodeMorphed: (old, now) => !keepsText(old, now) };
-  if (part !== null) void Idiomorph.morph(link.nextElementSibling, part, { callbacks });
+  if (part !== null) link.nextElementSibling.replaceWith(part);
 }
 
 /** Unchanged lines take the place of the link to them. */

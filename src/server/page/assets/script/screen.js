@@ -1,9 +1,9 @@
-/** The screen: inserts documents of the server into the page, and patches the differences when an update arrives. */
+/** The screen: shows what the server sends for an address, and follows what changes. */
 import { duration } from "../../../../core/text.ts";
-import { Idiomorph } from "idiomorph";
 import { requestsNeed } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
-import { isRefused, restoreTyped } from "./forms.js";
+import { changeScreen, showScreen } from "./elements.js";
+import { restoreTyped } from "./forms.js";
 import { showChoices } from "./choices.js";
 import { learnNews, tellNews } from "./notifications.js";
 import { showProposed } from "./proposed.js";
@@ -11,8 +11,8 @@ import { setText } from "./set-text.js";
 import { suggestZone } from "./preview.js";
 import { watchEnds } from "./seen.js";
 import { showSettings } from "./settings.js";
-import { keepsText, prepare } from "./texts.js";
-import { restoreFolders } from "./tree.js";
+import { prepare } from "./texts.js";
+import { restoreFolders } from "./folders.js";
 
 let waiting = 0;
 
@@ -38,7 +38,7 @@ export function localize() {
 
 const setIcon = (icon) => {
   const favicon = document.getElementById("favicon");
-  if (icon && favicon.getAttribute("href") !== icon) favicon.setAttribute("href", icon);
+  if (favicon.getAttribute("href") !== icon) favicon.setAttribute("href", icon);
 };
 
 /** Addresses as others reach them. */
@@ -83,14 +83,17 @@ addEventListener("click", ({ target }) => {
   list.scrollBy({ top: list.clientHeight });
 });
 
-/** Shows a whole document of the server. Scripts in it would not run; there are none. */
-export async function mount(text) {
-  const page = new DOMParser().parseFromString(text, "text/html");
-  await prepare(page.body);
-  document.title = page.title;
-  setIcon(page.getElementById("favicon")?.getAttribute("href"));
-  document.body.replaceChildren(...page.body.childNodes);
-  waiting = Number(document.querySelector(".count.amber")?.textContent ?? 0);
+/** The version that is shown, and the address to follow it at. */
+export let shown;
+
+/** Shows a screen of the server. */
+export async function mount(screen) {
+  await prepare(screen.tree);
+  document.title = screen.title;
+  setIcon(screen.icon);
+  showScreen(screen);
+  shown = screen;
+  waiting = screen.waiting;
   learnNews();
   localize();
   restoreTyped();
@@ -112,23 +115,6 @@ export function focusTarget() {
   const target = document.getElementById(location.hash.slice(1));
   if (target?.matches(".ask, textarea, input")) target.focus();
 }
-
-const isTyped = (element) =>
-  (element instanceof HTMLTextAreaElement && element.value !== element.defaultValue) ||
-  (element instanceof HTMLInputElement &&
-    (/^(?:radio|checkbox)$/.test(element.type)
-      ? element.checked !== element.defaultChecked
-      : element.value !== element.defaultValue));
-
-/* The field in which a person is, before anything is typed. A request with the focus is updated. */
-const isInUse = (element) => element === document.activeElement && element.matches("input, textarea, select");
-
-/** Set by the script alone. */
-const OWN_ATTRIBUTES = ["data-stuck", "data-up", "style"];
-
-/* A complaint, and the text that it is about, stay until the next page. */
-const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
-const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
 
 /** Position of the mouse, because `:hover` is late after updates. */
 let mouse;
@@ -166,25 +152,10 @@ function putBack({ id, top }) {
 }
 
 /** Changes the screen in place, so that focus, scrolling, the line that is read and typed text stay. */
-export function update({ title, icon, html, waiting: count }) {
+export function update({ title, icon, waiting: count, mark, ...change }) {
   const held = heldLine();
-  void Idiomorph.morph(document.getElementById("screen"), html, {
-    morphStyle: "innerHTML",
-    callbacks: {
-      beforeNodeMorphed: (old, now) =>
-        !keepsText(old, now) &&
-        !isTyped(old) &&
-        !isInUse(old) &&
-        old.dataset?.mounted === undefined &&
-        !isComplaint(old),
-      beforeNodeRemoved: (old) => !isAlert(old),
-      // A part that a person opened stays open where it is, and a disabled button stays disabled.
-      beforeAttributeUpdated: (name, element) =>
-        !(name === "open" && /^(?:DETAILS|DIALOG)$/.test(element.tagName)) &&
-        !OWN_ATTRIBUTES.includes(name) &&
-        !(element.tagName === "BUTTON" && isRefused(element)),
-    },
-  });
+  changeScreen(change);
+  shown = { ...shown, mark };
   document.title = title;
   setIcon(icon);
   tell(count);

@@ -146,13 +146,10 @@ async function filter(form) {
   for (const [name, value] of new FormData(form)) if (value !== "") address.searchParams.set(name, value);
   const response = await request(address, { signal }).catch(() => undefined);
   if (!response?.ok || !isOurs(response)) return;
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const screen = await response.json();
   if (signal.aborted) return;
-  const screen = page.getElementById("screen");
   history.replaceState(null, "", address);
-  const waiting = Number(page.querySelector(".count.amber")?.textContent ?? 0);
-  update({ title: page.title, html: screen.innerHTML, waiting });
-  document.getElementById("screen").dataset.mark = screen.dataset.mark;
+  update(screen);
   follow();
 }
 

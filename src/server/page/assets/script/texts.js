@@ -13,10 +13,11 @@ export function showTexts(parts) {
   customElements.define("diff-text", class extends CodeText {});
 }
 
-/** Loads the modules that determine the size of a document part. Colours may follow later. */
-export async function prepare(root) {
-  if (root.querySelector("md-text") !== null) markdown ??= await load.markdown().catch(() => undefined);
+/** Loads the modules that determine the size of texts in trees. Colours may follow later. */
+export async function prepare(trees) {
+  if (trees.some(hasMarkdown)) markdown ??= await load.markdown().catch(() => undefined);
 }
+const hasMarkdown = (tree) => tree[0] === "md-text" || (Array.isArray(tree) && tree.slice(2).some(hasMarkdown));
 
 class ShownText extends HTMLElement {
   /** The text as the server sent it. */
@@ -46,7 +47,8 @@ function addCopy(code) {
 
 class MarkdownText extends ShownText {
   show() {
-    if (markdown === undefined) return void prepare(this.parentNode).then(() => markdown && this.show());
+    if (markdown === undefined)
+      return void prepare([["md-text"]]).then(() => markdown && this.show());
     const html = markdown.markdownHtml(this.source);
     if (html === undefined) return;
     const button = Object.assign(document.createElement("button"), {
@@ -90,18 +92,3 @@ export const coloured = (element) =>
     ({ colour }) => colour(element),
     () => undefined,
   );
-
-/**
- * True if an update should keep a text as shown, opened, or turned to its source. If the server sends another text,
- * that is shown.
- */
-export function keepsText(old, now) {
-  if (!(old instanceof ShownText)) return false;
-  if (old.source === now.textContent) return true;
-  delete old.dataset.mounted;
-  for (const { name, value } of now.attributes) old.setAttribute(name, value);
-  old.replaceChildren(...now.cloneNode(true).childNodes);
-  old.source = now.textContent;
-  void old.show();
-  return true;
-}

@@ -1,0 +1,80 @@
+/** The elements of the screen: shows trees of the server, and follows their changes. */
+import { h, render } from "preact";
+import { childrenOf, deltaOf, isElement, isRange } from "../../../views/tree.ts";
+
+/* A person may have changed these: they only begin as the server says. */
+const INITIAL = { value: "defaultValue", checked: "defaultChecked", selected: "defaultSelected" };
+const BOOLEAN = new Set(["hidden", "disabled", "required", "open", "autofocus", "multiple"]);
+/* The script changes what is inside: another text is another element. */
+const DRESSED = new Set(["md-text", "code-text", "diff-text"]);
+let made = 0;
+
+function propertyOf(element, name, value) {
+  const isInitial = name in INITIAL && /^(?:input|option)$/.test(element);
+  if (isInitial) return [INITIAL[name], name === "value" ? value : true];
+  return [name, BOOLEAN.has(name) && value === "" ? true : value];
+}
+
+/** An element with its vnode, which stays the same object while nothing in it changes: Preact then skips it. */
+function elementOf(name, attributes, children, key = ++made) {
+  const given = Object.entries(attributes).map(([attribute, value]) => propertyOf(name, attribute, value));
+  const properties = Object.fromEntries([...given, ["key", key]]);
+  const inner = children.map((child) => child.vnode ?? child);
+  if (name === "textarea") properties.defaultValue = inner.splice(0).join("");
+  return { name, attributes, children, key, vnode: h(name, properties, ...inner) };
+}
+
+const partOf = (tree) =>
+  isElement(tree) ? elementOf(tree[0], tree[1], childrenOf(tree).map(partOf)) : tree;
+
+const treeOf = (part) =>
+  typeof part === "string" ? part : [part.name, part.attributes, ...part.children.map(treeOf)];
+
+/* A complaint about an input, and the form that it is in, stay until the next screen. */
+const isAlert = ({ attributes: { role, class: look = "" } = {} }) =>
+  role === "alert" && look.split(" ").includes("notice");
+const isComplaint = ({ name, children }) => name === "form" && children.some(isAlert);
+
+function changed(part, { attributes = {}, children }) {
+  if (isAlert(part) || isComplaint(part)) return part;
+  const all = Object.entries({ ...part.attributes, ...attributes }).filter(([, value]) => value !== null);
+  const inner = children ? followed(part.children, children) : part.children;
+  return elementOf(part.name, Object.fromEntries(all), inner, DRESSED.has(part.name) ? undefined : part.key);
+}
+
+const followed = (parts, delta) =>
+  delta.flatMap((step) => {
+    if (typeof step === "number") return [parts[step]];
+    if (isRange(step)) return parts.slice(step[0], step[1] + 1);
+    return [step.at === undefined ? partOf(step) : changed(parts[step.at], step)];
+  });
+
+/** Makes elements of trees, outside the page. */
+export function elementsOf(trees) {
+  const box = document.createElement("div");
+  render(
+    trees.map((tree) => partOf(tree).vnode ?? tree),
+    box,
+  );
+  return box;
+}
+
+/** The children of the screen. */
+let parts = [];
+const vnodes = () => parts.map((part) => part.vnode ?? part);
+const root = () => document.getElementById("screen");
+
+/** Shows a screen in place of everything else. */
+export function showScreen({ frame, tree }) {
+  document.body.replaceChildren(...elementsOf(frame).childNodes);
+  parts = tree.map(partOf);
+  render(vnodes(), root());
+}
+
+/** Changes the screen by a delta, or to another tree. */
+export function changeScreen({ delta, tree }) {
+  const steps = tree === undefined ? delta : deltaOf(parts.map(treeOf), tree);
+  if (steps === undefined) return;
+  parts = followed(parts, steps);
+  render(vnodes(), root());
+}

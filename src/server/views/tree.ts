@@ -1,0 +1,79 @@
+/** Screens as trees, of which the page is sent only what changes. */
+
+/** Text, or an element: its name, its attributes, its children. */
+export type Tree = string | readonly [name: string, attributes: Attributes, ...children: Tree[]];
+
+export type Attributes = Readonly<Record<string, string>>;
+
+/**
+ * How the children of an element follow from those that it had, in order: the position of one that stays as it was, the
+ * first and the last of several that do, one that changed, or a new one.
+ */
+export type Delta = readonly Step[];
+type Step = number | readonly [first: number, last: number] | Changed | Tree;
+
+export interface Changed {
+  /** Position that it had. */
+  at: number;
+  /** Attributes that differ; `null`: removed. */
+  attributes?: Readonly<Record<string, string | null>>;
+  /** Absent: they stay as they were. */
+  children?: Delta;
+}
+
+export const isElement = (tree: Tree | undefined): tree is Exclude<Tree, string> =>
+  tree !== undefined && typeof tree !== "string";
+
+export const childrenOf = (tree: Tree): readonly Tree[] =>
+  isElement(tree) ? (tree.slice(2) as readonly Tree[]) : []; // Behind name and attributes are children only.
+
+/** Returns the difference between two lists of children; `undefined`: there is none. */
+export function deltaOf(old: readonly Tree[], now: readonly Tree[]): Delta | undefined {
+  const free = new Map<string, number[]>();
+  for (const [position, tree] of old.entries()) {
+    const key = keyOf(tree);
+    const same = free.get(key);
+    if (same === undefined) free.set(key, [position]);
+    else same.push(position);
+  }
+  const steps = now.map((tree): Step => {
+    const at = free.get(keyOf(tree))?.shift();
+    const before = at === undefined ? undefined : old[at];
+    if (at === undefined || before === undefined) return tree;
+    if (!isElement(tree) || !isElement(before)) return before === tree ? at : tree;
+    const changed = changeOf(before, tree);
+    return changed === undefined ? at : { at, ...changed };
+  });
+  return steps.length === old.length && steps.every((step, position) => step === position)
+    ? undefined
+    : joined(steps);
+}
+
+/** Elements with an ID are found again wherever they are; of the others, the first stays the first of its kind. */
+const keyOf = (tree: Tree): string => (isElement(tree) ? `${tree[0]} ${tree[1]["id"] ?? ""}` : "");
+
+function changeOf(old: Exclude<Tree, string>, now: Exclude<Tree, string>): Omit<Changed, "at"> | undefined {
+  const attributes: Record<string, string | null> = {};
+  for (const name of Object.keys(old[1])) if (!(name in now[1])) attributes[name] = null;
+  for (const [name, value] of Object.entries(now[1])) if (old[1][name] !== value) attributes[name] = value;
+  const children = deltaOf(childrenOf(old), childrenOf(now));
+  const hasNew = Object.keys(attributes).length > 0;
+  if (!hasNew && children === undefined) return undefined;
+  return { ...(hasNew && { attributes }), ...(children && { children }) };
+}
+
+/** Positions that follow each other become one range. */
+function joined(steps: readonly Step[]): Step[] {
+  const result: Step[] = [];
+  for (const step of steps) {
+    const last = result.at(-1);
+    const [first, end] = typeof last === "number" ? [last, last] : isRange(last) ? last : [];
+    if (typeof step === "number" && first !== undefined && end === step - 1)
+      result.splice(-1, 1, [first, step]);
+    else result.push(step);
+  }
+  return result;
+}
+
+export const isRange = (step: Step | undefined): step is readonly [number, number] =>
+  Array.isArray(step) && typeof step[0] === "number";
