@@ -4,7 +4,7 @@ import { childrenOf, deltaOf, isElement, isRange } from "../../../views/tree.ts"
 
 /* A person may have changed these: they only begin as the server says. */
 const INITIAL = { value: "defaultValue", checked: "defaultChecked", selected: "defaultSelected" };
-const BOOLEAN = new Set(["hidden", "disabled", "required", "open", "autofocus", "multiple"]);
+const BOOLEAN = new Set(["hidden", "disabled", "required", "open", "autofocus", "multiple", "spellcheck"]);
 /* The script changes what is inside: another text is another element. */
 const DRESSED = new Set(["md-text", "code-text", "diff-text"]);
 let made = 0;
@@ -12,7 +12,7 @@ let made = 0;
 function propertyOf(element, name, value) {
   const isInitial = name in INITIAL && /^(?:input|option)$/.test(element);
   if (isInitial) return [INITIAL[name], name === "value" ? value : true];
-  return [name, BOOLEAN.has(name) && value === "" ? true : value];
+  return [name, BOOLEAN.has(name) ? value !== "false" : value];
 }
 
 /** An element with its vnode, which stays the same object while nothing in it changes: Preact then skips it. */
@@ -46,7 +46,8 @@ const followed = (parts, delta) =>
   delta.flatMap((step) => {
     if (typeof step === "number") return [parts[step]];
     if (isRange(step)) return parts.slice(step[0], step[1] + 1);
-    return [step.at === undefined ? partOf(step) : changed(parts[step.at], step)];
+    const isNew = typeof step === "string" || Array.isArray(step);
+    return [isNew ? partOf(step) : changed(parts[step.at], step)];
   });
 
 /** Makes elements of trees, outside the page. */
