@@ -29,7 +29,7 @@ const sources = await loadSources(`
   export { silentLogger } from "./src/core/logger.ts";
   export { entryOf } from "./src/runs/events.ts";
   export { homeScreen, reviewScreen, runScreen } from "./src/server/page/screens.ts";
-  export { renderDocument } from "./src/server/views/room/shell.ts";
+  export { shownOf } from "./src/server/page/live.ts";
 `);
 const folder = mkdtempSync(join(tmpdir(), "deepagent-page-"));
 const database = sources.openDatabase(join(folder, "runs.db"), { synchronous: "OFF" });
@@ -169,7 +169,7 @@ const SCREENS = {
 
 const median = (values) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)];
 console.log(`${RUNS} runs, and one of ${EVENTS} events by ${AGENTS} agents; Node ${process.version}.\n`);
-console.log("| screen | first ms | then, median ms | longest hold of the loop ms | HTML kB | gzip kB |");
+console.log("| screen | first ms | then, median ms | longest hold of the loop ms | JSON kB | gzip kB |");
 console.log("|---|---|---|---|---|---|");
 for (const [name, screen] of Object.entries(SCREENS)) {
   const runs = service();
@@ -179,7 +179,8 @@ for (const [name, screen] of Object.entries(SCREENS)) {
   delay.enable();
   for (let round = 0; round <= ROUNDS; round += 1) {
     const start = performance.now();
-    html = sources.renderDocument((await screen(context(runs.as(session))))(now)).text;
+    const shown = (await screen(context(runs.as(session))))(now);
+    html = JSON.stringify(sources.shownOf(shown));
     times.push(performance.now() - start);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -1,4 +1,11 @@
-import { type Delta, type Tree, childrenOf, isElement, isRange } from "../../src/server/views/tree.ts";
+import {
+  type Delta,
+  type Tree,
+  childrenOf,
+  isChanged,
+  isElement,
+  isRange,
+} from "../../src/server/views/tree.ts";
 import type { RawResponse } from "./clients-raw.ts";
 
 const VOID = /^(?:area|br|col|hr|img|input|link|meta)$/;
@@ -56,8 +63,8 @@ export const changedBy = (old: readonly Tree[], delta: Delta): Tree[] =>
   delta.flatMap((step): readonly Tree[] => {
     if (typeof step === "number") return old.slice(step, step + 1);
     if (isRange(step)) return old.slice(step[0], step[1] + 1);
-    if (typeof step === "string" || Array.isArray(step)) return [step as Tree];
-    const { at, attributes, children } = step as Exclude<typeof step, Tree>;
+    if (!isChanged(step)) return [step];
+    const [at, attributes, children] = step;
     const before = old[at];
     if (!isElement(before)) throw new Error(`nothing to change at ${at}`);
     const own = Object.entries({ ...before[1], ...attributes }).filter(

@@ -12,14 +12,12 @@ export type Attributes = Readonly<Record<string, string>>;
 export type Delta = readonly Step[];
 type Step = number | readonly [first: number, last: number] | Changed | Tree;
 
-export interface Changed {
-  /** Position that it had. */
-  at: number;
-  /** Attributes that differ; `null`: removed. */
-  attributes?: Readonly<Record<string, string | null>>;
-  /** Absent: they stay as they were. */
-  children?: Delta;
-}
+/** An element: its old position, the attributes that differ (`null`: removed), and its children, if they do. */
+export type Changed = readonly [
+  position: number,
+  attributes: Readonly<Record<string, string | null>>,
+  children?: Delta,
+];
 
 export const isElement = (tree: Tree | undefined): tree is Exclude<Tree, string> =>
   tree !== undefined && typeof tree !== "string";
@@ -41,8 +39,7 @@ export function deltaOf(old: readonly Tree[], now: readonly Tree[]): Delta | und
     const before = at === undefined ? undefined : old[at];
     if (at === undefined || before === undefined) return tree;
     if (!isElement(tree) || !isElement(before)) return before === tree ? at : tree;
-    const changed = changeOf(before, tree);
-    return changed === undefined ? at : { at, ...changed };
+    return changeOf(at, before, tree);
   });
   return steps.length === old.length && steps.every((step, position) => step === position)
     ? undefined
@@ -52,14 +49,16 @@ export function deltaOf(old: readonly Tree[], now: readonly Tree[]): Delta | und
 /** Elements with an ID are found again wherever they are; of the others, the first stays the first of its kind. */
 const keyOf = (tree: Tree): string => (isElement(tree) ? `${tree[0]} ${tree[1]["id"] ?? ""}` : "");
 
-function changeOf(old: Exclude<Tree, string>, now: Exclude<Tree, string>): Omit<Changed, "at"> | undefined {
+function changeOf(at: number, old: Exclude<Tree, string>, now: Exclude<Tree, string>): Changed | number {
   const attributes: Record<string, string | null> = {};
   for (const name of Object.keys(old[1])) if (!(name in now[1])) attributes[name] = null;
   for (const [name, value] of Object.entries(now[1])) if (old[1][name] !== value) attributes[name] = value;
-  const children = deltaOf(childrenOf(old), childrenOf(now));
   const hasNew = Object.keys(attributes).length > 0;
-  if (!hasNew && children === undefined) return undefined;
-  return { ...(hasNew && { attributes }), ...(children && { children }) };
+  // The page itself counts how long something has been going on.
+  const isCounted = !hasNew && "data-since" in now[1];
+  const children = isCounted ? undefined : deltaOf(childrenOf(old), childrenOf(now));
+  if (children !== undefined) return [at, attributes, children];
+  return hasNew ? [at, attributes] : at;
 }
 
 /** Positions that follow each other become one range. */
@@ -76,4 +75,7 @@ function joined(steps: readonly Step[]): Step[] {
 }
 
 export const isRange = (step: Step | undefined): step is readonly [number, number] =>
-  Array.isArray(step) && typeof step[0] === "number";
+  Array.isArray(step) && typeof step[1] === "number";
+
+export const isChanged = (step: Step): step is Changed =>
+  Array.isArray(step) && typeof step[0] === "number" && typeof step[1] !== "number";

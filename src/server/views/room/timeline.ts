@@ -143,7 +143,7 @@ interface Axis {
 }
 
 const MINUTE = 60_000;
-/** Minutes: the axis grows in these, so that bars do not creep. */
+/** Minutes between marks. The axis grows by quarters of these, and the line of now moves by sixtieths: bars do not creep. */
 const STEPS = [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200];
 
 const percent = (share: number): string => `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
@@ -227,14 +227,19 @@ function renderTimes(
   order: string,
   { now, selected, link }: AgentsLook,
 ): Html {
-  const { createdAt, endedAt } = view.run;
-  // Leaves some room at the right for the future.
-  const length = Math.max(1000, (endedAt ?? now) - createdAt) * (endedAt === undefined ? 1.1 : 1);
+  const { createdAt: start, endedAt } = view.run;
+  const length = Math.max(1000, (endedAt ?? now) - start);
   const minutes = STEPS.find((each) => length / (each * MINUTE) <= MAX.marks) ?? 43_200;
-  const [start, end, step] = [createdAt, createdAt + length, minutes * MINUTE];
-  const axis: Axis = { start, end, now: endedAt === undefined ? now : undefined };
+  const step = minutes * MINUTE;
+  const nowOn = endedAt === undefined ? start + Math.floor(length / (step / 60)) * (step / 60) : undefined;
+  // Leaves some room at the right for the future.
+  const end = endedAt ?? start + Math.ceil((length * 1.05) / (step / 4)) * (step / 4);
+  const axis: Axis = { start, end: Math.max(end, start + 1000), now: nowOn };
   const at = (time: number): string => percent((time - axis.start) / (axis.end - axis.start));
-  const marks = Array.from({ length: Math.floor((end - start) / step) }, (_, at) => start + (at + 1) * step);
+  const marks = Array.from(
+    { length: Math.floor((axis.end - start) / step) },
+    (_, at) => start + (at + 1) * step,
+  );
   const line = (time: number, look = ""): Html =>
     html`<line class="${look}" x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`;
   const grid = html`${marks.map((time) => line(time))}${axis.now && line(axis.now, "nowline")}`;

@@ -1,6 +1,6 @@
 /** The elements of the screen: shows trees of the server, and follows their changes. */
 import { h, render } from "preact";
-import { childrenOf, deltaOf, isElement, isRange } from "../../../views/tree.ts";
+import { childrenOf, deltaOf, isChanged, isElement, isRange } from "../../../views/tree.ts";
 
 /* A person may have changed these: they only begin as the server says. */
 const INITIAL = { value: "defaultValue", checked: "defaultChecked", selected: "defaultSelected" };
@@ -24,8 +24,7 @@ function elementOf(name, attributes, children, key = ++made) {
   return { name, attributes, children, key, vnode: h(name, properties, ...inner) };
 }
 
-const partOf = (tree) =>
-  isElement(tree) ? elementOf(tree[0], tree[1], childrenOf(tree).map(partOf)) : tree;
+const partOf = (tree) => (isElement(tree) ? elementOf(tree[0], tree[1], childrenOf(tree).map(partOf)) : tree);
 
 const treeOf = (part) =>
   typeof part === "string" ? part : [part.name, part.attributes, ...part.children.map(treeOf)];
@@ -35,7 +34,7 @@ const isAlert = ({ attributes: { role, class: look = "" } = {} }) =>
   role === "alert" && look.split(" ").includes("notice");
 const isComplaint = ({ name, children }) => name === "form" && children.some(isAlert);
 
-function changed(part, { attributes = {}, children }) {
+function changed(part, [, attributes, children]) {
   if (isAlert(part) || isComplaint(part)) return part;
   const all = Object.entries({ ...part.attributes, ...attributes }).filter(([, value]) => value !== null);
   const inner = children ? followed(part.children, children) : part.children;
@@ -46,8 +45,7 @@ const followed = (parts, delta) =>
   delta.flatMap((step) => {
     if (typeof step === "number") return [parts[step]];
     if (isRange(step)) return parts.slice(step[0], step[1] + 1);
-    const isNew = typeof step === "string" || Array.isArray(step);
-    return [isNew ? partOf(step) : changed(parts[step.at], step)];
+    return [isChanged(step) ? changed(parts[step[0]], step) : partOf(step)];
   });
 
 /** Makes elements of trees, outside the page. */
@@ -77,5 +75,13 @@ export function changeScreen({ delta, tree }) {
   const steps = tree === undefined ? delta : deltaOf(parts.map(treeOf), tree);
   if (steps === undefined) return;
   parts = followed(parts, steps);
-  render(vnodes(), root());
+  try {
+    render(vnodes(), root());
+  } catch {
+    // Something else, such as a translator, took elements away.
+    parts = parts.map(treeOf).map(partOf);
+    render(null, root());
+    root().replaceChildren();
+    render(vnodes(), root());
+  }
 }

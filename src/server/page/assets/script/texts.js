@@ -17,7 +17,8 @@ export function showTexts(parts) {
 export async function prepare(trees) {
   if (trees.some(hasMarkdown)) markdown ??= await load.markdown().catch(() => undefined);
 }
-const hasMarkdown = (tree) => tree[0] === "md-text" || (Array.isArray(tree) && tree.slice(2).some(hasMarkdown));
+const hasMarkdown = (tree) =>
+  tree[0] === "md-text" || (Array.isArray(tree) && tree.slice(2).some(hasMarkdown));
 
 class ShownText extends HTMLElement {
   /** The text as the server sent it. */
@@ -47,8 +48,7 @@ function addCopy(code) {
 
 class MarkdownText extends ShownText {
   show() {
-    if (markdown === undefined)
-      return void prepare([["md-text"]]).then(() => markdown && this.show());
+    if (markdown === undefined) return void prepare([["md-text"]]).then(() => markdown && this.show());
     const html = markdown.markdownHtml(this.source);
     if (html === undefined) return;
     const button = Object.assign(document.createElement("button"), {
