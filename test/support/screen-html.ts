@@ -19,10 +19,10 @@ export function htmlOf(trees: readonly Tree[]): string {
     .map((tree) => {
       if (typeof tree === "string") return escaped(tree);
       const [name, attributes, ...children] = tree;
-      const own = Object.entries(attributes).map(
-        ([key, value]) => ` ${key}${value && `="${escaped(value)}"`}`,
+      const own = Object.entries(attributes).map(([key, value]) =>
+        value === "" && key !== "value" ? ` ${key}` : ` ${key}="${escaped(value)}"`,
       );
-      const open = `<${name}${own.join("")}>`;
+      const open = `<${name}${own.join("")}>${name === "textarea" ? "\n" : ""}`;
       return VOID.test(name) ? open : `${open}${htmlOf(children)}</${name}>`;
     })
     .join("");

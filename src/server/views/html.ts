@@ -77,10 +77,11 @@ function compile(fixed: readonly string[]): Template {
         inner().children.push(element);
         open.push(element);
       },
-      // Browsers drop a line break at the beginning of a text area.
       ontext(text) {
         const { name, children } = inner();
-        const shown = name === "textarea" && children.length === 0 ? text.replace(/^\n/, "") : text;
+        // Browsers drop a line break at the beginning of these two.
+        const isFirst = children.length === 0 && /^(?:pre|textarea)$/.test(name);
+        const shown = isFirst ? text.replace(/^\n/, "") : text;
         children.push(...divided(AS_WRITTEN.has(name) ? shown : shown.replaceAll(/\s*\n\s*/g, " ")));
       },
       onclosetag: () => void open.pop(),

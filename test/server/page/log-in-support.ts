@@ -9,6 +9,7 @@ import { createResourceChanges } from "../../../src/server/resources/changes.ts"
 import { ME } from "../../runs/support.ts";
 import { type Entrance, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
 import { type RawResponse, send } from "../../support/clients-raw.ts";
+import { asDocument } from "../../support/screen-html.ts";
 import { entry } from "../auth/support.ts";
 import { serve } from "../http/support.ts";
 import { openCommand } from "../support.ts";
@@ -84,7 +85,9 @@ export function holder(
   const own = { cookie, [SECRET_HEADER]: secret || NO_SECRET, ...more };
   return {
     cookie,
-    get: (path, headers = {}) => send(origin + path, { method: "GET", headers: { ...own, ...headers } }),
-    post: (path, fields, headers = {}) => post(origin + path, fields, { origin, ...own, ...headers }),
+    get: (path, headers = {}) =>
+      send(origin + path, { method: "GET", headers: { ...own, ...headers } }).then(asDocument),
+    post: (path, fields, headers = {}) =>
+      post(origin + path, fields, { origin, ...own, ...headers }).then(asDocument),
   };
 }

@@ -316,13 +316,13 @@ test("an open page ends with its token", async () => {
       let received = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
         received += chunk;
-        if (received.includes("event: update")) site.tokens.length = 0;
+        if (received.includes("event: snapshot")) site.tokens.length = 0;
       });
       response.once("end", () => resolve(received));
     });
     request.once("error", reject).end();
   });
-  expect(text.match(/^event: update$/gm)).toHaveLength(1);
+  expect(text.match(/^event: snapshot$/gm)).toHaveLength(1);
 });
 
 test("below a path of a public address all addresses of the page are there", async () => {

@@ -16,6 +16,7 @@ import { type RawResponse, send } from "../../support/clients-raw.ts";
 import { ChangeReader } from "../../../src/server/page/proposed.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { PROPOSED_AT, proposingRun } from "./proposing-runs.ts";
+import { asDocument } from "../../support/screen-html.ts";
 import { type Visitor, linkTo, openPages, visit } from "./support.ts";
 
 const EVIL = `"><script src="https://evil.example"></script><img src=x onerror=alert(1)>`;
@@ -54,7 +55,7 @@ const post = (visitor: Visitor, runId: string, fields: URLSearchParams, headers 
       ...headers,
     },
     body: fields.toString(),
-  });
+  }).then(asDocument);
 
 const review = async (visitor: Visitor, runId: string): Promise<string> =>
   (await visitor.get(`/runs/${runId}/review`)).body;

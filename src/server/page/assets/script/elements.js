@@ -3,16 +3,29 @@ import { h, render } from "preact";
 import { childrenOf, deltaOf, isChanged, isElement, isRange } from "../../../views/tree.ts";
 
 /* A person may have changed these: they only begin as the server says. */
-const INITIAL = { value: "defaultValue", checked: "defaultChecked", selected: "defaultSelected" };
-const BOOLEAN = new Set(["hidden", "disabled", "required", "open", "autofocus", "multiple", "spellcheck"]);
+const INITIAL = {
+  "input value": "defaultValue",
+  "input checked": "defaultChecked",
+  "option selected": "defaultSelected",
+};
+const BOOLEAN = new Set([
+  "hidden",
+  "disabled",
+  "required",
+  "open",
+  "autofocus",
+  "multiple",
+  "spellcheck",
+  "defaultChecked",
+  "defaultSelected",
+]);
 /* The script changes what is inside: another text is another element. */
 const DRESSED = new Set(["md-text", "code-text", "diff-text"]);
 let made = 0;
 
 function propertyOf(element, name, value) {
-  const isInitial = name in INITIAL && /^(?:input|option)$/.test(element);
-  if (isInitial) return [INITIAL[name], name === "value" ? value : true];
-  return [name, BOOLEAN.has(name) ? value !== "false" : value];
+  const initial = INITIAL[`${element} ${name}`];
+  return [initial ?? name, BOOLEAN.has(initial ?? name) ? value !== "false" : value];
 }
 
 /** An element with its vnode, which stays the same object while nothing in it changes: Preact then skips it. */
