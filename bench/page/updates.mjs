@@ -90,7 +90,7 @@ const pages = await sources.openPageServer({
 const executablePath =
   process.env.CHROMIUM_PATH ?? execFileSync("which", ["chromium"], { encoding: "utf8" }).trim();
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" });
 const devtools = await page.context().newCDPSession(page);
 await devtools.send("Performance.enable");
 await devtools.send("Network.enable");

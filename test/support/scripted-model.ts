@@ -34,6 +34,8 @@ export interface ScriptedReply {
   model?: string;
   /** Waits before it answers; an aborted signal ends the wait. */
   delayMs?: number;
+  /** Waits for this after its first word. */
+  pause?: Promise<unknown>;
 }
 
 export interface ScriptedRequest {
@@ -96,11 +98,12 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
     options: this["ParsedCallOptions"],
     runManager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const { text, toolCalls, usage, model } = await this.next(messages, options);
+    const { text, toolCalls, usage, model, pause } = await this.next(messages, options);
     for (const piece of text.match(/\s*\S+\s*/g) ?? []) {
       const chunk = new ChatGenerationChunk({ text: piece, message: new AIMessageChunk({ content: piece }) });
       yield chunk;
       await runManager?.handleLLMNewToken(piece, undefined, undefined, undefined, undefined, { chunk });
+      await pause;
     }
     for (const [index, call] of toolCalls.entries()) {
       for (const part of toolCallParts(call, index)) {
@@ -125,7 +128,13 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
   private async next(
     messages: BaseMessage[],
     options: this["ParsedCallOptions"],
-  ): Promise<{ text: string; toolCalls: Required<ScriptedToolCall>[]; usage: UsageMetadata; model: string }> {
+  ): Promise<{
+    text: string;
+    toolCalls: Required<ScriptedToolCall>[];
+    usage: UsageMetadata;
+    model: string;
+    pause: Promise<unknown> | undefined;
+  }> {
     const signal = options.signal;
     signal?.throwIfAborted();
     const request: ScriptedRequest = {
@@ -148,6 +157,7 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
       })),
       usage: usageMetadata(reply.usage ?? { inputTokens: 10, outputTokens: 5 }),
       model: reply.model ?? "scripted",
+      pause: reply.pause,
     };
   }
 }

@@ -5,6 +5,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
 import { whenStalled } from "../../core/concurrency.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import type { LiveText } from "../../runs/live-texts.ts";
 import { type Screen, faviconOf, renderScreen, titleOf } from "../views/room/shell.ts";
 import { type Tree, deltaOf } from "../views/tree.ts";
 import { type Reply, SECURITY_HEADERS } from "./responses.ts";
@@ -19,6 +21,8 @@ export interface LiveScreen {
   address?: () => string;
   /** Resolves when it may look different; false: it never will. */
   changed: (signal: AbortSignal) => Promise<boolean>;
+  /** What the agent writes on the screen that was read, and its events. */
+  texts?: (signal: AbortSignal) => AsyncIterable<RunEvent | LiveText>;
 }
 
 /** A screen as the page's script shows it. */
@@ -59,12 +63,12 @@ const isSame = ({ tree, ...about }: Shown, other: Shown): boolean =>
 
 /**
  * Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts: a `snapshot` of
- * the screen, then each `delta`. `mark`: of the version that the page shows; empty if it shows none yet. `isOnce`: the
+ * the screen, then each `delta`, and each `text` that the agent writes. `mark`: of the version that the page shows; empty if it shows none yet. `isOnce`: the
  * stream ends after the current news.
  */
 export async function sendLive(
   reply: Reply,
-  { read, changed }: LiveScreen,
+  { read, changed, texts }: LiveScreen,
   {
     clock,
     mark: first,
@@ -89,9 +93,12 @@ export async function sendLive(
   try {
     let mark = first;
     let shown: Shown | undefined;
+    let writing: Promise<void> | undefined;
     for (let mayChange = !isOnce; !stop.signal.aborted;) {
       const picture = await read();
       if (picture === undefined) return;
+      if (!isOnce)
+        writing ??= texts && sendTexts(response, texts(stop.signal), stop.signal).catch(() => undefined);
       const then = Math.trunc(Number(mark.split("-", 1)[0]));
       // The page shows all that has happened if the screen would have looked like it then.
       const before = mark !== "" && Math.abs(then) <= 8.64e15 ? shownOf(picture(then)) : undefined;
@@ -113,9 +120,27 @@ export async function sendLive(
       await pause(GATHER_MS, stop.signal).catch(() => undefined);
     }
   } finally {
+    stop.abort();
     clearInterval(keepAlive);
     signal.removeEventListener("abort", end);
     response.end();
+  }
+}
+
+/** Sends what is added to a text; an empty one when the journal has it. */
+async function sendTexts(
+  response: ServerResponse,
+  items: AsyncIterable<RunEvent | LiveText>,
+  signal: AbortSignal,
+): Promise<void> {
+  let last = { id: "", text: "" };
+  for await (const item of items) {
+    const isText = item.kind === "live_text";
+    if (!isText && (last.id === "" || item.agent.length > 0)) continue;
+    const { id, text } = isText ? item : { id: "", text: "" };
+    const from = id === last.id && text.startsWith(last.text) ? last.text.length : 0;
+    last = { id, text };
+    await write(response, `event: text\ndata: ${JSON.stringify({ from, text: text.slice(from) })}`, signal);
   }
 }
 

@@ -140,7 +140,7 @@ export class Pages {
     const shown = screen ?? (await missingScreen(await this.#context(session)));
     const { icon, ...rest } = shownOf(shown);
     const answer = { ...rest, ...follow, icon: reply.at(icon), frame: renderFrame(shown).trees };
-    reply.json(answer, {}, screen === undefined ? 404 : status);
+    await reply.screen(screen === undefined ? 404 : status, answer);
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
@@ -183,30 +183,34 @@ export class Pages {
 
   #runScreen(session: PageSession, runId: string, tab: Tab | undefined, query: URLSearchParams): LiveScreen {
     let seen: RunScreen | undefined;
+    const context = (): Promise<ScreenContext> => this.#context(session);
     return {
       read: async () => {
         // The tab that was chosen first stays.
-        seen = await runScreen(await this.#context(session), runId, tab ?? seen?.tab, query);
+        seen = await runScreen(await context(), runId, tab ?? seen?.tab, query);
         return seen?.picture;
       },
       address: () => seen?.address ?? "",
+      texts: async function* (signal) {
+        const run = seen?.view.run;
+        if (run === undefined || isFinal(run.status) || isShared(session) || query.get("agent")) return;
+        yield* (await context()).runs.watch.live(run.id, { after: run.lastSeq, signal });
+      },
       changed: async (signal) => {
         if (seen === undefined) return false;
         const { view, waiting } = seen;
         const { id, lastSeq, status } = view.run;
         const seesOthers = session.run === undefined;
         if (isFinal(status) && !seesOthers) return false;
-        const context = await this.#context(session);
+        const { runs } = await context();
         const stop = new AbortController();
         // Its place in line follows from other runs.
         const recheckMs = isShared(session) ? HELD_MS : RECHECK_MS;
         const look = AbortSignal.timeout(view.place === undefined ? recheckMs : LOOK_MS);
         const until = AbortSignal.any([signal, look, stop.signal]);
         const changes = [
-          ...(isFinal(status)
-            ? []
-            : [nextEvent(context.runs.watch.events(id, { after: lastSeq, signal: until }))]),
-          ...(seesOthers ? [otherCount(context, waiting, until)] : []),
+          ...(isFinal(status) ? [] : [nextEvent(runs.watch.events(id, { after: lastSeq, signal: until }))]),
+          ...(seesOthers ? [otherCount({ runs, session }, waiting, until)] : []),
         ];
         await Promise.race(changes).finally(() => stop.abort());
         return true;
@@ -309,7 +313,11 @@ async function nextEvent(events: AsyncIterable<RunEvent>): Promise<void> {
 }
 
 /** Resolves when the number of decisions that wait differs from `waiting`, or `signal` aborts. */
-async function otherCount(context: ScreenContext, waiting: number, signal: AbortSignal): Promise<void> {
+async function otherCount(
+  context: Pick<ScreenContext, "runs" | "session">,
+  waiting: number,
+  signal: AbortSignal,
+): Promise<void> {
   do await pause(LOOK_MS, signal).catch(() => undefined);
   while (!signal.aborted && (await waitingFor(context)) === waiting);
 }

@@ -1,5 +1,7 @@
 /** Writes the answers of the page server, and reads its forms. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { promisify } from "node:util";
+import { brotliCompress, constants } from "node:zlib";
 import type { Html } from "../views/html.ts";
 import type { Asset } from "./assets.ts";
 import { type Entrance, PROOF_HEADER } from "./tab-secrets.ts";
@@ -13,6 +15,9 @@ export function isFrom({ method, headers }: IncomingMessage, origins: readonly s
   const { origin } = headers;
   return origin === undefined ? method === "GET" || method === "HEAD" : origins.includes(origin);
 }
+
+const BROTLI = { "content-encoding": "br" };
+const FAST = { [constants.BROTLI_PARAM_QUALITY]: 4 };
 
 /** Answers one request of a browser. The page's own addresses, in markup and redirects, begin with `base`. */
 export class Reply {
@@ -36,8 +41,18 @@ export class Reply {
     this.response.end(text);
   }
 
-  json(value: object, headers?: Readonly<Record<string, string>>, status = 200): void {
-    this.text(status, "application/json", this.jsonOf(value), headers);
+  json(value: object, headers?: Readonly<Record<string, string>>): void {
+    this.text(200, "application/json", JSON.stringify(value), headers);
+  }
+
+  async screen(status: number, shown: object): Promise<void> {
+    const content = Buffer.from(this.jsonOf(shown));
+    const type = { "content-type": "application/json; charset=utf-8" };
+    if (!this.#takesBrotli()) this.response.writeHead(status, { ...SECURITY_HEADERS, ...type }).end(content);
+    else {
+      const packed = await promisify(brotliCompress)(content, { params: FAST });
+      this.response.writeHead(status, { ...SECURITY_HEADERS, ...type, ...BROTLI }).end(packed);
+    }
   }
 
   /** The page's own addresses among attributes begin with `base`. */
@@ -54,11 +69,15 @@ export class Reply {
   }
 
   async asset({ type, body, packed }: Asset): Promise<void> {
-    const isPacked = packed !== undefined && /\bbr\b/.test(this.request.headers["accept-encoding"] ?? "");
+    const isPacked = packed !== undefined && this.#takesBrotli();
     const headers = { ...SECURITY_HEADERS, "content-type": type, "cache-control": "private, max-age=300" };
     const content = isPacked ? await packed() : body();
-    this.response.writeHead(200, { ...headers, ...(isPacked ? { "content-encoding": "br" } : {}) });
+    this.response.writeHead(200, { ...headers, ...(isPacked ? BROTLI : {}) });
     this.response.end(content);
+  }
+
+  #takesBrotli(): boolean {
+    return /\bbr\b/.test(this.request.headers["accept-encoding"] ?? "");
   }
 
   redirect(location: string): void {

@@ -28,7 +28,7 @@ test("a delta leads from any screen to any other, and there is none between equa
       else expect(changedBy(old, JSON.parse(JSON.stringify(delta)) as typeof delta)).toEqual(now);
       expect(deltaOf(now, structuredClone(now))).toBeUndefined();
     }),
-    { numRuns: attempts(300) },
+    { numRuns: attempts(300).numRuns },
   );
 });
 
@@ -72,7 +72,7 @@ test("the tree of a template is what a browser reads in its text", () => {
       </ul>`;
       expect(normal(htmlOf(shown.trees))).toBe(normal(shown.text));
     }),
-    { numRuns: attempts(200) },
+    { numRuns: attempts(200).numRuns },
   );
 });
 

@@ -140,6 +140,7 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     work.model !== "" && html`<span>${oneLine(work.model, 60)}</span>`,
   ];
   const told = subagent === undefined ? view.run.task : subagent.description;
+  const writes = subagent === undefined && !isFinal(view.run.status) && screen.viewer !== "app";
   const canSteer = subagent?.background === true && subagent.status === "working" && mayRun(screen.viewer);
   return html`<section class="panel" id="agent" aria-labelledby="ag-h">
     <div class="panel-head">
@@ -155,6 +156,7 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
       <div class="agent-facts">${facts}</div>
     </div>
     <ol class="steps" aria-label="Steps, newest first">
+      ${writes && html`<li class="say" id="writing" hidden>${icon("say", "blue")}<span class="plain"></span></li>`}
       ${stepRows(screen)}
     </ol>
     ${steps.length === 0 && html`<p class="note pad">No steps yet.</p>`}

@@ -1,6 +1,6 @@
 /** Keeps the screen up to date, and reports when that is no longer possible. */
 import { judge } from "./forms.js";
-import { shown, update } from "./screen.js";
+import { shown, update, write } from "./screen.js";
 import { setText } from "./set-text.js";
 import { isLinked, isOurs, isShared, keep, request } from "./session.js";
 
@@ -76,6 +76,7 @@ async function read(isLook, signal) {
   setLive(true);
   for await (const { id, event, data } of eventsOf(response.body)) {
     if (signal.aborted || event === "end") return true;
+    if (event === "text") write(JSON.parse(data));
     if (event === "snapshot" || event === "delta") update({ mark: id, ...JSON.parse(data) });
   }
   return false;

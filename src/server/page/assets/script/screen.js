@@ -24,14 +24,21 @@ export function tick() {
   }
 }
 
+const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat([], { day: "numeric", month: "short", year: "numeric" });
+const whole = new Intl.DateTimeFormat([], { dateStyle: "short", timeStyle: "medium" });
+/** Elements that show their time already. */
+const localized = new WeakMap();
+
 /** Shows times in the person's time zone, and updates durations. */
 export function localize() {
   for (const element of document.querySelectorAll("time[data-clock]")) {
+    if (localized.get(element) === element.dateTime) continue;
+    localized.set(element, element.dateTime);
     const time = new Date(element.dateTime);
-    const clock = time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-    const day = time.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
-    setText(element, element.dataset.clock === "day" ? `${day}, ${clock}` : clock);
-    element.title = time.toLocaleString();
+    const short = clock.format(time);
+    setText(element, element.dataset.clock === "day" ? `${day.format(time)}, ${short}` : short);
+    element.title = whole.format(time);
   }
   tick();
 }
@@ -163,6 +170,18 @@ export function update({ title, icon, waiting: count, mark, ...change }) {
   dress();
   refreshParts();
   if (held) putBack(held);
+}
+
+/** Shows what the agent writes: `text` behind the first `from` characters. An empty text hides it. */
+export function write({ from, text }) {
+  const line = document.getElementById("writing");
+  const place = line?.lastElementChild;
+  if (!place || place.textContent.length < from) return;
+  const isAtEnd = place.scrollTop + place.clientHeight > place.scrollHeight - 8;
+  if (from === 0) place.textContent = text;
+  else place.append(text);
+  line.hidden = place.textContent === "";
+  if (isAtEnd) place.scrollTop = place.scrollHeight;
 }
 
 /** Announces waiting requests to readers, and to people who turned notifications on. */
