@@ -29,7 +29,7 @@ const sources = await loadSources(`
   export { silentLogger } from "./src/core/logger.ts";
   export { entryOf } from "./src/runs/events.ts";
   export { homeScreen, reviewScreen, runScreen } from "./src/server/page/screens.ts";
-  export { shownOf } from "./src/server/page/live.ts";
+  export { renderContent } from "./src/server/views/room/shell.ts";
 `);
 const folder = mkdtempSync(join(tmpdir(), "deepagent-page-"));
 const database = sources.openDatabase(join(folder, "runs.db"), { synchronous: "OFF" });
@@ -180,7 +180,7 @@ for (const [name, screen] of Object.entries(SCREENS)) {
   for (let round = 0; round <= ROUNDS; round += 1) {
     const start = performance.now();
     const shown = (await screen(context(runs.as(session))))(now);
-    html = JSON.stringify(sources.shownOf(shown));
+    html = JSON.stringify(sources.renderContent(shown));
     times.push(performance.now() - start);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -7,8 +7,8 @@ import { type Clock, pause } from "../../core/clock.ts";
 import { whenStalled } from "../../core/concurrency.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import type { LiveText } from "../../runs/live-texts.ts";
-import { type Screen, faviconOf, renderScreen, titleOf } from "../views/room/shell.ts";
-import { type Tree, deltaOf } from "../views/tree.ts";
+import { type ScreenContent, renderContent } from "../views/room/shell.ts";
+import { deltaOf } from "../views/tree.ts";
 import { type Reply, SECURITY_HEADERS } from "./responses.ts";
 import type { Picture } from "./screen-context.ts";
 
@@ -21,20 +21,11 @@ export interface LiveScreen {
   address?: () => string;
   /** Resolves when it may look different; false: it never will. */
   changed: (signal: AbortSignal) => Promise<boolean>;
-  /** What the agent writes on the screen that was read, and its events. */
+  /** Follows the texts of the agent on the screen that was read, and its events. */
   texts?: (signal: AbortSignal) => AsyncIterable<RunEvent | LiveText>;
 }
 
-/** A screen as the page's script shows it. */
-interface Shown {
-  title: string;
-  icon: string;
-  /** Number of open decisions. */
-  waiting: number;
-  tree: readonly Tree[];
-}
-
-/** How the script keeps a screen up to date. */
+/** Parameters of the script that keeps a screen up to date. */
 export interface Follow {
   /** Identifies a version of the screen by time and digest. */
   mark: string;
@@ -44,22 +35,11 @@ export interface Follow {
   isWhole?: boolean;
 }
 
-export const shownOf = (screen: Screen): Shown => ({
-  title: titleOf(screen),
-  icon: faviconOf(screen),
-  waiting: screen.waiting,
-  tree: renderScreen(screen).trees,
-});
-
 /** The mark of a screen as it looks now. */
-export const markAt = (picture: Picture, now: number): string => markOf(shownOf(picture(now)), now);
+export const markAt = (picture: Picture, now: number): string => markOf(renderContent(picture(now)), now);
 
-const markOf = (shown: Shown, now: number): string =>
+const markOf = (shown: ScreenContent, now: number): string =>
   `${now}-${createHash("sha256").update(JSON.stringify(shown)).digest("base64url")}`;
-
-const isSame = ({ tree, ...about }: Shown, other: Shown): boolean =>
-  isDeepStrictEqual(about, { title: other.title, icon: other.icon, waiting: other.waiting }) &&
-  deltaOf(tree, other.tree) === undefined;
 
 /**
  * Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts: a `snapshot` of
@@ -92,7 +72,7 @@ export async function sendLive(
   whenStalled(response, () => response.destroy());
   try {
     let mark = first;
-    let shown: Shown | undefined;
+    let shown: ScreenContent | undefined;
     let writing: Promise<void> | undefined;
     for (let mayChange = !isOnce; !stop.signal.aborted;) {
       const picture = await read();
@@ -101,12 +81,16 @@ export async function sendLive(
         writing ??= texts && sendTexts(response, texts(stop.signal), stop.signal).catch(() => undefined);
       const then = Math.trunc(Number(mark.split("-", 1)[0]));
       // The page shows all that has happened if the screen would have looked like it then.
-      const before = mark !== "" && Math.abs(then) <= 8.64e15 ? shownOf(picture(then)) : undefined;
-      const isShown = before && (shown ? isSame(shown, before) : markOf(before, then) === mark);
+      const before = mark !== "" && Math.abs(then) <= 8.64e15 ? renderContent(picture(then)) : undefined;
+      const isShown =
+        before &&
+        (shown
+          ? isDeepStrictEqual({ ...shown, tree: before.tree }, before) && !deltaOf(shown.tree, before.tree)
+          : markOf(before, then) === mark);
       if (isShown) shown ??= before;
       else {
         const [now, old] = [clock(), shown];
-        shown = shownOf(picture(now));
+        shown = renderContent(picture(now));
         mark = markOf(shown, now);
         const { tree, icon, ...about } = shown;
         const isDelta = old !== undefined && !isWhole;
@@ -127,7 +111,7 @@ export async function sendLive(
   }
 }
 
-/** Sends what is added to a text; an empty one when the journal has it. */
+/** Sends the additions to a text; an empty text when the journal has it. */
 async function sendTexts(
   response: ServerResponse,
   items: AsyncIterable<RunEvent | LiveText>,

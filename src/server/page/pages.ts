@@ -8,11 +8,11 @@ import { type Principal, isFinal } from "../../runs/run.ts";
 import type { RunsByHolder } from "../../runs/service.ts";
 import { sharedRuns } from "../auth/shared-reader.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
-import { type Screen, renderFrame, renderNotice } from "../views/room/shell.ts";
+import { type Screen, renderContent, renderFrame, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
-import { type Follow, type LiveScreen, markAt, sendLive, shownOf } from "./live.ts";
+import { type Follow, type LiveScreen, markAt, sendLive } from "./live.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { Reply, readForm } from "./responses.ts";
 import type { PartScreen, Picture, ScreenContext, ScreenFacts } from "./screen-context.ts";
@@ -138,7 +138,7 @@ export class Pages {
     if (screen === undefined && session.run !== undefined)
       return reply.html(404, this.#options.signIn.nothing);
     const shown = screen ?? (await missingScreen(await this.#context(session)));
-    const { icon, ...rest } = shownOf(shown);
+    const { icon, ...rest } = renderContent(shown);
     const answer = { ...rest, ...follow, icon: reply.at(icon), frame: renderFrame(shown).trees };
     await reply.screen(screen === undefined ? 404 : status, answer);
   }

@@ -4,7 +4,7 @@ import { stripControl } from "../../core/text.ts";
 import pictures from "./icons.json" with { type: "json" };
 import type { Attributes, Tree } from "./tree.ts";
 
-/** HTML: the fixed parts of a template, and what stands between them, which is escaped unless it is HTML itself. */
+/** HTML: the fixed parts of a template, and the parts between them, which are escaped unless they are HTML. */
 export class Html {
   readonly #fixed: readonly string[];
   readonly #parts: readonly Part[];
@@ -104,7 +104,14 @@ function fill(template: Template, parts: readonly Part[]): Tree[] {
   for (const piece of template) {
     if (typeof piece === "string") trees.push(piece);
     else if (typeof piece === "number") addPart(trees, parts[piece]);
-    else trees.push([piece.name, attributesOf(piece, parts), ...fill(piece.children, parts)]);
+    else {
+      const attributes: Record<string, string> = {};
+      for (const [name, value] of piece.attributes) {
+        if (typeof name === "string") attributes[name] = fill(value, parts).join("");
+        else Object.assign(attributes, readAttributes(renderPart(parts[name])));
+      }
+      trees.push([piece.name, attributes, ...fill(piece.children, parts)]);
+    }
   }
   return trees;
 }
@@ -115,25 +122,6 @@ function addPart(trees: Tree[], part: Part): void {
   else if (typeof part === "object") for (const each of part) addPart(trees, each);
   else trees.push(stripControl(String(part)));
 }
-
-function attributesOf({ attributes }: TemplateElement, parts: readonly Part[]): Attributes {
-  const all: Record<string, string> = {};
-  for (const [name, value] of attributes) {
-    if (typeof name === "number") Object.assign(all, readAttributes(renderPart(parts[name])));
-    else all[name] = value.map((each) => (typeof each === "string" ? each : textOf(parts[each]))).join("");
-  }
-  return all;
-}
-
-/** The text of a part in the value of an attribute. */
-const textOf = (part: Part): string =>
-  part instanceof Html
-    ? part.trees.join("")
-    : Array.isArray(part)
-      ? part.map(textOf).join("")
-      : part === undefined || part === false
-        ? ""
-        : stripControl(String(part));
 
 /** Reads attributes that we wrote. */
 function readAttributes(text: string): Attributes {

@@ -6,11 +6,10 @@ export type Tree = string | readonly [name: string, attributes: Attributes, ...c
 export type Attributes = Readonly<Record<string, string>>;
 
 /**
- * How the children of an element follow from those that it had, in order: the position of one that stays as it was, the
- * first and the last of several that do, one that changed, or a new one.
+ * The children of an element by those that it had, in order: the position of one that stays as it was, the first and the
+ * last of several that do, one that changed, or a new one.
  */
-export type Delta = readonly Step[];
-type Step = number | readonly [first: number, last: number] | Changed | Tree;
+export type Delta = readonly (number | readonly [first: number, last: number] | Changed | Tree)[];
 
 /** An element: its old position, the attributes that differ (`null`: removed), and its children, if they do. */
 export type Changed = readonly [
@@ -29,17 +28,16 @@ export const childrenOf = (tree: Tree): readonly Tree[] =>
 export function deltaOf(old: readonly Tree[], now: readonly Tree[]): Delta | undefined {
   const free = new Map<string, number[]>();
   for (const [position, tree] of old.entries()) {
-    const key = keyOf(tree);
-    const same = free.get(key);
-    if (same === undefined) free.set(key, [position]);
+    const same = free.get(identify(tree));
+    if (same === undefined) free.set(identify(tree), [position]);
     else same.push(position);
   }
-  const steps = now.map((tree): Step => {
-    const at = free.get(keyOf(tree))?.shift();
+  const steps = now.map((tree): Delta[number] => {
+    const at = free.get(identify(tree))?.shift();
     const before = at === undefined ? undefined : old[at];
     if (at === undefined || before === undefined) return tree;
     if (!isElement(tree) || !isElement(before)) return before === tree ? at : tree;
-    return changeOf(at, before, tree);
+    return change(at, before, tree);
   });
   return steps.length === old.length && steps.every((step, position) => step === position)
     ? undefined
@@ -47,14 +45,14 @@ export function deltaOf(old: readonly Tree[], now: readonly Tree[]): Delta | und
 }
 
 /** Elements with an ID are found again wherever they are; of the others, the first stays the first of its kind. */
-const keyOf = (tree: Tree): string => (isElement(tree) ? `${tree[0]} ${tree[1]["id"] ?? ""}` : "");
+const identify = (tree: Tree): string => (isElement(tree) ? `${tree[0]} ${tree[1]["id"] ?? ""}` : "");
 
-function changeOf(at: number, old: Exclude<Tree, string>, now: Exclude<Tree, string>): Changed | number {
+function change(at: number, old: Exclude<Tree, string>, now: Exclude<Tree, string>): Changed | number {
   const attributes: Record<string, string | null> = {};
   for (const name of Object.keys(old[1])) if (!(name in now[1])) attributes[name] = null;
   for (const [name, value] of Object.entries(now[1])) if (old[1][name] !== value) attributes[name] = value;
   const hasNew = Object.keys(attributes).length > 0;
-  // The page itself counts how long something has been going on.
+  // The page itself counts how long something takes.
   const isCounted = !hasNew && "data-since" in now[1];
   const children = isCounted ? undefined : deltaOf(childrenOf(old), childrenOf(now));
   if (children !== undefined) return [at, attributes, children];
@@ -62,8 +60,8 @@ function changeOf(at: number, old: Exclude<Tree, string>, now: Exclude<Tree, str
 }
 
 /** Positions that follow each other become one range. */
-function joined(steps: readonly Step[]): Step[] {
-  const result: Step[] = [];
+function joined(steps: Delta): Delta {
+  const result: Delta[number][] = [];
   for (const step of steps) {
     const last = result.at(-1);
     const [first, end] = typeof last === "number" ? [last, last] : isRange(last) ? last : [];
@@ -74,8 +72,8 @@ function joined(steps: readonly Step[]): Step[] {
   return result;
 }
 
-export const isRange = (step: Step | undefined): step is readonly [number, number] =>
+export const isRange = (step: Delta[number] | undefined): step is readonly [number, number] =>
   Array.isArray(step) && typeof step[1] === "number";
 
-export const isChanged = (step: Step): step is Changed =>
+export const isChanged = (step: Delta[number]): step is Changed =>
   Array.isArray(step) && typeof step[0] === "number" && typeof step[1] !== "number";

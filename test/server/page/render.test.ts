@@ -9,8 +9,7 @@ import { renderAnswer } from "../../../src/server/views/room/answer.ts";
 import type { Complaint } from "../../../src/server/views/room/request.ts";
 import { renderReview, requestsIn } from "../../../src/server/views/room/review.ts";
 import { renderRunHead } from "../../../src/server/views/room/run-head.ts";
-import { renderFrame } from "../../../src/server/views/room/shell.ts";
-import { shownOf } from "../../../src/server/page/live.ts";
+import { renderContent, renderFrame } from "../../../src/server/views/room/shell.ts";
 import { documentOf } from "../../support/screen-html.ts";
 import { type AgentRow, agentRows, inOrder } from "../../../src/server/views/room/timeline.ts";
 import { renderWork } from "../../../src/server/views/room/work.ts";
@@ -77,7 +76,7 @@ function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint)
   ${renderReview({ requests, viewer, now: 0, view, complaint })}
   ${renderAnswer({ view, viewer: SESSION, files, points })}`;
   const screen = { title: EVIL, place: "runs", waiting: 1, isLive: true, session: SESSION, main } as const;
-  return documentOf({ ...shownOf(screen), frame: renderFrame(screen).trees });
+  return documentOf({ ...renderContent(screen), frame: renderFrame(screen).trees });
 }
 
 test("text of models, files, tools and people is shown as it is and is never markup", () => {

@@ -1,5 +1,6 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
+import type { Tree } from "../tree.ts";
 import words from "../words.json" with { type: "json" };
 import type { PageSession } from "../../contracts/viewer.ts";
 import { mayRun, schedulePath, accessPath, rulesPath, serversPath } from "../../contracts/viewer.ts";
@@ -51,8 +52,23 @@ const PLACES: readonly { place: Place; href: string; name: string; icon: IconNam
   { place: "files", href: "/files", name: "Files", icon: "folder" },
 ];
 
-/** The part of the document that follows what happens. */
-export function renderScreen({ place, waiting, isLive, session, news = [], main }: Screen): Html {
+/** A screen as the page's script shows it. */
+export interface ScreenContent {
+  title: string;
+  icon: string;
+  /** Number of open decisions. */
+  waiting: number;
+  tree: readonly Tree[];
+}
+
+export const renderContent = (screen: Screen): ScreenContent => ({
+  title: `${screen.waiting > 0 ? `(${screen.waiting}) ` : ""}${screen.title} · deepagent`,
+  icon: screen.waiting > 0 ? ICONS.asking : ICONS.calm,
+  waiting: screen.waiting,
+  tree: renderScreen(screen).trees,
+});
+
+function renderScreen({ place, waiting, isLive, session, news = [], main }: Screen): Html {
   const hasNavigation = session.run === undefined;
   return html`<header class="top">
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
@@ -99,14 +115,12 @@ const links = (session: PageSession, shown: Place, waiting: number, withIcons: b
     },
   );
 
-/** What stands around a screen, and does not change. */
+/** Stands around a screen, and does not change. */
 export const renderFrame = ({ place, session }: Screen): Html =>
   html`${SPRITE}<a class="skip" href="#main">Skip to content</a>
     <div id="screen"></div>
     <div id="spoken" class="hide" aria-live="polite"></div>
     ${place !== "search" && session.run === undefined && FINDER} ${KEYS}`;
-
-export const faviconOf = ({ waiting }: Screen): string => (waiting > 0 ? ICONS.asking : ICONS.calm);
 
 const renderPage = ({
   title,
@@ -131,9 +145,6 @@ const renderPage = ({
         ${body}
       </body>
     </html> `;
-
-export const titleOf = ({ title, waiting }: Screen): string =>
-  `${waiting > 0 ? `(${waiting}) ` : ""}${title} · deepagent`;
 
 export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.svg" } as const;
 

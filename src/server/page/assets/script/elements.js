@@ -2,7 +2,7 @@
 import { h, render } from "preact";
 import { childrenOf, deltaOf, isChanged, isElement, isRange } from "../../../views/tree.ts";
 
-/* A person may have changed these: they only begin as the server says. */
+/* A person may have changed these: the server only has their first values. */
 const INITIAL = {
   "input value": "defaultValue",
   "input checked": "defaultChecked",
@@ -19,7 +19,7 @@ const BOOLEAN = new Set([
   "defaultChecked",
   "defaultSelected",
 ]);
-/* The script changes what is inside: another text is another element. */
+/* The script changes these inside: another text is another element. */
 const DRESSED = new Set(["md-text", "code-text", "diff-text"]);
 let made = 0;
 

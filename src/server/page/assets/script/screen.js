@@ -1,4 +1,4 @@
-/** The screen: shows what the server sends for an address, and follows what changes. */
+/** The screen: shows the server's answer for an address, and follows its changes. */
 import { duration } from "../../../../core/text.ts";
 import { requestsNeed } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
@@ -172,7 +172,7 @@ export function update({ title, icon, waiting: count, mark, ...change }) {
   if (held) putBack(held);
 }
 
-/** Shows what the agent writes: `text` behind the first `from` characters. An empty text hides it. */
+/** Shows the text that the agent writes: `text` behind the first `from` characters. An empty text hides it. */
 export function write({ from, text }) {
   const line = document.getElementById("writing");
   const place = line?.lastElementChild;
