@@ -71,34 +71,21 @@ export async function sendLive(
   // Cuts off a browser that reads nothing, to make room for others; it reconnects by itself.
   whenStalled(response, () => response.destroy());
   try {
-    let mark = first;
-    let shown: ScreenContent | undefined;
+    let version: Version = { mark: first };
     let writing: Promise<void> | undefined;
     for (let mayChange = !isOnce; !stop.signal.aborted;) {
       const picture = await read();
       if (picture === undefined) return;
       if (!isOnce)
         writing ??= texts && sendTexts(response, texts(stop.signal), stop.signal).catch(() => undefined);
-      const then = Math.trunc(Number(mark.split("-", 1)[0]));
-      // The page shows all that has happened if the screen would have looked like it then.
-      const before = mark !== "" && Math.abs(then) <= 8.64e15 ? renderContent(picture(then)) : undefined;
-      const isShown =
-        before &&
-        (shown
-          ? isDeepStrictEqual({ ...shown, tree: before.tree }, before) && !deltaOf(shown.tree, before.tree)
-          : markOf(before, then) === mark);
-      if (isShown) shown ??= before;
-      else {
-        const [now, old] = [clock(), shown];
-        shown = renderContent(picture(now));
-        mark = markOf(shown, now);
-        const { tree, icon, ...about } = shown;
-        const isDelta = old !== undefined && !isWhole;
-        const news = isDelta ? { delta: deltaOf(old.tree, tree) } : { tree };
-        const data = reply.jsonOf({ ...about, icon: reply.at(icon), ...news });
-        const event = `id: ${mark}\nevent: ${isDelta ? "delta" : "snapshot"}\ndata: ${data}`;
-        await write(response, event, stop.signal);
-      }
+      const before = lookBack(picture, version);
+      if (before === undefined) {
+        const now = clock();
+        const content = renderContent(picture(now));
+        const event = eventOf(reply, content, isWhole ? undefined : version.content);
+        version = { mark: markOf(content, now), content };
+        await write(response, `id: ${version.mark}\n${event}`, stop.signal);
+      } else version.content = before;
       if (!mayChange) return await write(response, "event: end\ndata: {}", stop.signal);
       mayChange = await changed(stop.signal);
       await pause(GATHER_MS, stop.signal).catch(() => undefined);
@@ -109,6 +96,31 @@ export async function sendLive(
     signal.removeEventListener("abort", end);
     response.end();
   }
+}
+
+/** A version of a screen. Its content is known once it was rendered here. */
+interface Version {
+  mark: string;
+  content?: ScreenContent;
+}
+
+/** Renders a screen as it would have looked at the time of a version; `undefined`: it would have looked different. */
+function lookBack(picture: Picture, { mark, content }: Version): ScreenContent | undefined {
+  const then = Math.trunc(Number(mark.split("-", 1)[0]));
+  if (mark === "" || !(Math.abs(then) <= 8.64e15)) return undefined;
+  const before = renderContent(picture(then));
+  if (content === undefined) return markOf(before, then) === mark ? before : undefined;
+  const isSame =
+    isDeepStrictEqual({ ...content, tree: [] }, { ...before, tree: [] }) &&
+    deltaOf(content.tree, before.tree) === undefined;
+  return isSame ? content : undefined;
+}
+
+/** `old`: what the page shows; absent: it is sent the whole screen. */
+function eventOf(reply: Reply, { tree, icon, ...about }: ScreenContent, old: ScreenContent | undefined) {
+  const news = old === undefined ? { tree } : { delta: deltaOf(old.tree, tree) };
+  const data = reply.jsonOf({ ...about, icon: reply.at(icon), ...news });
+  return `event: ${old === undefined ? "snapshot" : "delta"}\ndata: ${data}`;
 }
 
 /** Sends the additions to a text; an empty text when the journal has it. */

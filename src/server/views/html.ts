@@ -107,7 +107,10 @@ function fill(template: Template, parts: readonly Part[]): Tree[] {
     else {
       const attributes: Record<string, string> = {};
       for (const [name, value] of piece.attributes) {
-        if (typeof name === "string") attributes[name] = fill(value, parts).join("");
+        if (typeof name === "string")
+          attributes[name] = fill(value, parts)
+            .filter((tree) => typeof tree === "string")
+            .join("");
         else Object.assign(attributes, readAttributes(renderPart(parts[name])));
       }
       trees.push([piece.name, attributes, ...fill(piece.children, parts)]);

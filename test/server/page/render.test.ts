@@ -12,6 +12,7 @@ import { renderRunHead } from "../../../src/server/views/room/run-head.ts";
 import { renderContent, renderFrame } from "../../../src/server/views/room/shell.ts";
 import { documentOf } from "../../support/screen-html.ts";
 import { type AgentRow, agentRows, inOrder } from "../../../src/server/views/room/timeline.ts";
+import { deltaOf } from "../../../src/server/views/tree.ts";
 import { renderWork } from "../../../src/server/views/room/work.ts";
 import type { PageSession } from "../../../src/server/contracts/viewer.ts";
 import { ME } from "../../runs/support.ts";
@@ -211,11 +212,26 @@ test("a call that is still at work is drawn in the bar of its agent until now", 
   const more = { steps: [], activity: [], isAll: true, older: undefined, selected: "" };
   const { text } = renderWork({ view, viewer: SESSION, now: 10_000, ...more });
   const bars = [...text.matchAll(/class="at-work-tick"\s+x="([^"]+)"\s+width="([^"]+)"/g)];
-  // The axis leaves a tenth for the future. Calls of many subagents are not drawn.
+  // The axis ends at a quarter of 15 s that leaves room for the future. Calls of many subagents are not drawn.
   expect(bars.map(([, x, width]) => [x, width])).toEqual([
-    ["9.09%", "9.09%"],
-    ["54.55%", "36.36%"],
+    ["8.89%", "8.89%"],
+    ["53.33%", "35.56%"],
   ]);
+});
+
+test("between two steps of the axis a run at work looks the same", () => {
+  const view = aView({
+    run: { createdAt: 0 },
+    mainAgent: { ...NO_WORK, startedAt: 0, busySince: 60_000 },
+    subagents: [{ ...agent(["c1"]), startedAt: 1_000, busySince: 2_000 }],
+  });
+  const more = { steps: [], activity: [], isAll: true, older: undefined, selected: "" };
+  const at = (now: number) => renderWork({ view, viewer: SESSION, now, ...more }).trees;
+  // Fifteen minutes: a mark every five, the line of now every 5 s, the end of the axis every 75 s.
+  expect(deltaOf(at(900_000), at(904_999))).toBeUndefined();
+  const moved = JSON.stringify(deltaOf(at(900_000), at(905_000)));
+  expect(moved.length).toBeLessThan(1000);
+  expect(moved).toContain("x1");
 });
 
 test("calls that a cancelled run broke off are drawn until its end", () => {

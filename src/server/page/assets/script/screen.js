@@ -161,6 +161,7 @@ function putBack({ id, top }) {
 /** Changes the screen in place, so that focus, scrolling, the line that is read and typed text stay. */
 export function update({ title, icon, waiting: count, mark, ...change }) {
   const held = heldLine();
+  if (told !== undefined) endWriting();
   changeScreen(change);
   shown = { ...shown, mark };
   document.title = title;
@@ -172,16 +173,28 @@ export function update({ title, icon, waiting: count, mark, ...change }) {
   if (held) putBack(held);
 }
 
-/** Shows the text that the agent writes: `text` behind the first `from` characters. An empty text hides it. */
+/** Shows the text that the agent writes: `text` behind the first `from` characters. */
 export function write({ from, text }) {
   const line = document.getElementById("writing");
   const place = line?.lastElementChild;
   if (!place || place.textContent.length < from) return;
+  clearTimeout(told);
+  // The next update shows the whole text as a step.
+  told = text === "" ? setTimeout(endWriting, TOLD_MS) : undefined;
+  if (text === "") return;
   const isAtEnd = place.scrollTop + place.clientHeight > place.scrollHeight - 8;
   if (from === 0) place.textContent = text;
   else place.append(text);
-  line.hidden = place.textContent === "";
+  line.hidden = false;
   if (isAtEnd) place.scrollTop = place.scrollHeight;
+}
+
+let told;
+const TOLD_MS = 1000;
+function endWriting() {
+  told = clearTimeout(told);
+  const line = document.getElementById("writing");
+  if (line) line.hidden = true;
 }
 
 /** Announces waiting requests to readers, and to people who turned notifications on. */
