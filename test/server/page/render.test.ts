@@ -227,9 +227,9 @@ test("between two steps of the axis a run at work looks the same", () => {
   });
   const more = { steps: [], activity: [], isAll: true, older: undefined, selected: "" };
   const at = (now: number) => renderWork({ view, viewer: SESSION, now, ...more }).trees;
-  // Fifteen minutes: a mark every five, the line of now every 5 s, the end of the axis every 75 s.
-  expect(deltaOf(at(900_000), at(904_999))).toBeUndefined();
-  const moved = JSON.stringify(deltaOf(at(900_000), at(905_000)));
+  // After ten minutes there is a mark every three, the line of now moves every 3 s, and the axis grows every 45 s.
+  expect(deltaOf(at(609_000), at(611_999))).toBeUndefined();
+  const moved = JSON.stringify(deltaOf(at(609_000), at(612_000)));
   expect(moved.length).toBeLessThan(1000);
   expect(moved).toContain("x1");
 });
