@@ -25,18 +25,19 @@ const resolveZone = byValue(
     ) ?? "UTC",
 );
 
+/** Making one of these takes longer than all else of a note. */
+const formatsIn = byValue((timeZone: string) => ({
+  weekday: new Intl.DateTimeFormat("en", { timeZone, weekday: "long" }),
+  time: new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" }),
+}));
+
 /** A note for the model with the date, the time zone and the platform at the start of a run. */
 export function startNote(now: number): string {
   const platforms: Readonly<Record<string, string>> = { darwin: "macOS", linux: "Linux", win32: "Windows" };
   const place = platforms[process.platform] ?? process.platform;
   const zone = timeZone();
-  const weekday = new Date(now).toLocaleDateString("en", { timeZone: zone, weekday: "long" });
-  const time = new Date(now).toLocaleString("sv-SE", {
-    timeZone: zone,
-    dateStyle: "short",
-    timeStyle: "short",
-  });
-  return `[Started on ${weekday}, ${time.replace(" ", ", ")}, time zone ${zoneWords(zone)}, on ${place}]`;
+  const { weekday, time } = formatsIn(zone);
+  return `[Started on ${weekday.format(now)}, ${time.format(now).replace(" ", ", ")}, time zone ${zoneWords(zone)}, on ${place}]`;
 }
 
 /** Matches the note at the end of a task. */

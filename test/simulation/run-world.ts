@@ -1,5 +1,6 @@
 /** Runs one world from its beginning until nothing is left to do, and checks what holds. */
 import { createHash } from "node:crypto";
+import { byIdentity } from "../../src/core/by-identity.ts";
 import { errorMessage } from "../../src/core/errors.ts";
 import { checkWorld } from "./invariants.ts";
 import { movesAgents } from "./moves-agent.ts";
@@ -80,13 +81,15 @@ export async function runWorld(
 
 /** No run is open, no news is on its way, and no server has anything left to do for a run. */
 function isQuiet({ database }: World): boolean {
-  const open = database
-    .prepare(
-      "SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL OR lease_owner IS NOT NULL) + (SELECT count(*) FROM news_deliveries) AS count",
-    )
-    .get() as { count: number };
-  return open.count === 0;
+  const { count } = openIn(database).get() as { count: number };
+  return count === 0;
 }
+
+const openIn = byIdentity((database: World["database"]) =>
+  database.prepare(
+    "SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL OR lease_owner IS NOT NULL) + (SELECT count(*) FROM news_deliveries) AS count",
+  ),
+);
 
 const rowsOf = ({ database }: World): unknown => [
   database.prepare("SELECT run_id, seq, time, kind, data FROM run_events ORDER BY run_id, seq").all(),

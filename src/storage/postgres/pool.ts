@@ -43,6 +43,8 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
     connectionString: url,
     max: connections,
     connectionTimeoutMillis: 10_000,
+    // A claim on a new connection takes several times as long.
+    idleTimeoutMillis: 60_000,
     query_timeout: QUERY_MS,
     // Older versions of `pg` send one query after the other.
     pipeline: true,
