@@ -29,12 +29,12 @@ function propertyOf(element, name, value) {
 }
 
 /** An element with its vnode, which stays the same object while nothing in it changes: Preact then skips it. */
-function elementOf(name, attributes, children, key = ++made) {
+function elementOf(name, attributes, children, { key = ++made, ref = {} } = {}) {
   const given = Object.entries(attributes).map(([attribute, value]) => propertyOf(name, attribute, value));
-  const properties = Object.fromEntries([...given, ["key", key]]);
   const inner = children.map((child) => child.vnode ?? child);
-  if (name === "textarea") properties.defaultValue = inner.splice(0).join("");
-  return { name, attributes, children, key, vnode: h(name, properties, ...inner) };
+  const typed = name === "textarea" ? { defaultValue: inner.splice(0).join("") } : {};
+  const vnode = h(name, { ...Object.fromEntries(given), ...typed, key, ref }, ...inner);
+  return { name, attributes, children, key, ref, vnode };
 }
 
 const partOf = (tree) => (isElement(tree) ? elementOf(tree[0], tree[1], childrenOf(tree).map(partOf)) : tree);
@@ -46,20 +46,32 @@ const treeOf = (part) =>
 const isAlert = ({ attributes: { role, class: look = "" } = {} }) =>
   role === "alert" && look.split(" ").includes("notice");
 const isComplaint = ({ name, children }) => name === "form" && children.some(isAlert);
+let keepsComplaints = false;
 
-function changed(part, [, attributes, children]) {
-  if (isAlert(part) || isComplaint(part)) return part;
-  const all = Object.entries({ ...part.attributes, ...attributes }).filter(([, value]) => value !== null);
-  const inner = children ? followed(part.children, children) : part.children;
-  return elementOf(part.name, Object.fromEntries(all), inner, DRESSED.has(part.name) ? undefined : part.key);
+/* A translator puts elements in the place of texts, and Preact would change the texts that are gone. */
+function isReplaced({ ref, children }) {
+  const texts = [...(ref.current?.childNodes ?? [])].filter((node) => node instanceof Text);
+  return texts.length < children.filter((child) => typeof child === "string" && child !== "").length;
 }
 
-const followed = (parts, delta) =>
-  delta.flatMap((step) => {
+function changed(part, [, attributes, children]) {
+  if (keepsComplaints && (isAlert(part) || isComplaint(part))) return part;
+  const all = Object.entries({ ...part.attributes, ...attributes }).filter(([, value]) => value !== null);
+  const inner = children ? followed(part.children, children) : part.children;
+  const isOther = DRESSED.has(part.name) || (part.name !== "textarea" && isReplaced(part));
+  return elementOf(part.name, Object.fromEntries(all), inner, isOther ? undefined : part);
+}
+
+function followed(parts, delta) {
+  const now = delta.flatMap((step) => {
     if (typeof step === "number") return [parts[step]];
     if (isRange(step)) return parts.slice(step[0], step[1] + 1);
     return [isChanged(step) ? changed(parts[step[0]], step) : partOf(step)];
   });
+  for (const [position, part] of keepsComplaints ? parts.entries() : [])
+    if (isAlert(part) && !now.includes(part)) now.splice(position, 0, part);
+  return now;
+}
 
 /** Makes elements of trees, outside the page. */
 export function elementsOf(trees) {
@@ -83,8 +95,9 @@ export function showScreen({ frame, tree }) {
   render(vnodes(), root());
 }
 
-/** Changes the screen by a delta, or to another tree. */
-export function changeScreen({ delta, tree }) {
+/** Changes the screen by a delta, or to another tree. `isWhole`: a complaint is not in these trees. */
+export function changeScreen({ delta, tree, isWhole = false }) {
+  keepsComplaints = isWhole;
   const steps = tree === undefined ? delta : deltaOf(parts.map(treeOf), tree);
   if (steps === undefined) return;
   parts = followed(parts, steps);

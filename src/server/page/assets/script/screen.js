@@ -162,7 +162,7 @@ function putBack({ id, top }) {
 export function update({ title, icon, waiting: count, mark, ...change }) {
   const held = heldLine();
   if (told !== undefined) endWriting();
-  changeScreen(change);
+  changeScreen({ ...change, isWhole: shown.isWhole });
   shown = { ...shown, mark };
   document.title = title;
   setIcon(icon);
