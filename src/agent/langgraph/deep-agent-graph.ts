@@ -44,16 +44,15 @@ import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
 import texts from "./texts.json" with { type: "json" };
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
+type Input = Parameters<Base["_streamIterator"]>[0];
 type Options = Parameters<Base["_streamIterator"]>[1];
 type Drawing = Awaited<ReturnType<Base["getGraphAsync"]>>;
 type Chunks = ReturnType<Base["_streamIterator"]>;
 
 /** Everything LangGraph makes a compiled graph of; `withConfig` copies a graph by its own fields. */
-type Fields = ConstructorParameters<
+type Fields = { facts: AgentFacts } & ConstructorParameters<
   typeof CompiledStateGraph<AgentState, Partial<AgentState>, "__start__">
->[0] & {
-  facts: AgentFacts;
-};
+>[0];
 
 /** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt that it was meant for. */
 export class DeepAgentGraph
@@ -85,8 +84,7 @@ export class DeepAgentGraph
   }
 
   /** Requests of foreign graphs do not name their agent. */
-  readonly #checkEdit: EditCheck = ({ agent }, name, args) =>
-    agent === undefined ? undefined : this.checkCall(agent, name, args);
+  readonly #checkEdit: EditCheck = ({ agent }, ...edit) => agent && this.checkCall(agent, ...edit);
 
   static from(graph: Pick<Base, "builder">, facts: AgentFacts): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
@@ -115,11 +113,9 @@ export class DeepAgentGraph
     return graph;
   }
 
-  override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], given?: Options): Chunks {
-    const options = given && {
-      ...given,
-      configurable: withVisibleStream(withoutOuterCheckpoint(given.configurable)),
-    };
+  override async *_streamIterator(input: Input, given?: Options): Chunks {
+    const configurable = withVisibleStream(withoutOuterCheckpoint(given?.configurable));
+    const options: NonNullable<Options> = { ...given, configurable };
     const all = this.#configurable(options);
     // LangGraph's rejected writes in the background could not be caught.
     if (checkpointerOf(all, this) && !all["thread_id"])
@@ -133,10 +129,9 @@ export class DeepAgentGraph
         ? await this.#checked(input, options)
         : await this.#withFinishedCalls(withMessageIds(input), options);
     // Counts the use of this graph against its own limits and those of the graphs above it.
-    const { configurable = {} } = options ?? {};
     const meter = new Meter(this.facts.limits, contextOf({ configurable }).meter);
     const chunks = this.#traced(checked, { ...options, configurable: withContext(configurable, { meter }) });
-    const modes = [options?.streamMode ?? this.streamMode].flat();
+    const modes = [options.streamMode ?? this.streamMode].flat();
     const showsInterrupts = modes.includes("values") || modes.includes("updates");
     const isInside = configurable[CHECKPOINTER_KEY] !== undefined;
     yield* showsInterrupts && !isInside ? withSharedInterrupt(chunks, () => this.#open(options)) : chunks;
@@ -170,7 +165,7 @@ export class DeepAgentGraph
   }
 
   /** Reports to the tracer of the process, if it has one. A graph below another one belongs to its trace. */
-  async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
+  async *#traced(input: Input, options: NonNullable<Options>): Chunks {
     const configurable = this.#configurable(options);
     const { trace: above, tracePlace: place } = contextOf({ configurable });
     if (above) return yield* this.#endingAtLimits(input, options);
@@ -196,10 +191,7 @@ export class DeepAgentGraph
   }
 
   /** Ends a graph in order when a limit stops an agent while calls wait for a person: they are cancelled. */
-  async *#endingAtLimits(
-    input: Parameters<Base["_streamIterator"]>[0],
-    options: NonNullable<Options>,
-  ): Chunks {
+  async *#endingAtLimits(input: Input, options: NonNullable<Options>): Chunks {
     const { configurable } = options;
     const meter = meterOf({ configurable }, this.facts.limits);
     const place = { ...(configurable?.[SCRATCHPAD_KEY] as Scratchpad | undefined) }; // LangGraph changes it
@@ -239,11 +231,7 @@ export class DeepAgentGraph
    * Works inside a task of another graph, and passes its state to `reached` after each step if it is watched, else at its
    * end. LangGraph's `stream` does so through more streams, which take a good part of each step's time.
    */
-  async workInside(
-    config: RunnableConfig,
-    input: Partial<AgentState>,
-    reached: (state: unknown) => void,
-  ): Promise<void> {
+  async workInside(...[config, input, reached]: Parameters<AgentGraph["workInside"]>): Promise<void> {
     // Its own configuration counts, not that of the agent that delegates.
     const given = { ...config, ...defined({ recursionLimit: this.config?.recursionLimit }) };
     const work = async (options: RunnableConfig): Promise<void> => {
@@ -278,12 +266,12 @@ export class DeepAgentGraph
   }
 
   /** A new message for a thread that stopped in the middle of a step. */
-  async #withFinishedCalls<Input>(input: Input, options: Options): Promise<Input> {
+  async #withFinishedCalls(input: Input, options: Options): Promise<Input> {
     const configurable = this.#configurable(options);
-    const isNested = configurable[CHECKPOINTER_KEY] !== undefined;
-    if (typeof this.checkpointer !== "object" || isNested || configurable["thread_id"] === undefined)
-      return input;
-    if (!hasMessages(input) || !(await isInStep(this.checkpointer, configurable))) return input;
+    const isKeptHere =
+      configurable[CHECKPOINTER_KEY] === undefined && configurable["thread_id"] !== undefined;
+    if (typeof this.checkpointer !== "object" || !isKeptHere || !hasMessages(input)) return input;
+    if (!(await isInStep(this.checkpointer, configurable))) return input;
     if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
     const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
     const closed = [...messages, ...resultsOfUnbegun(messages)];
@@ -293,10 +281,8 @@ export class DeepAgentGraph
   async #checked(command: Command, options: Options): Promise<Command> {
     if (checkpointerOf(this.#configurable(options), this) === undefined) return command;
     const { update, goto } = command;
-    return new Command({
-      resume: answersById(command.resume, await this.#open(options), this.#checkEdit),
-      ...defined({ update, goto }),
-    });
+    const resume = answersById(command.resume, await this.#open(options), this.#checkEdit);
+    return new Command({ resume, ...defined({ update, goto }) });
   }
 }
 
@@ -358,15 +344,13 @@ function withVisibleStream(configurable: Record<string, unknown> = {}): Record<s
 /** A checkpoint has `values`; a task has its `input`, and when it ended the writes as its `result`. */
 const stepOf = (step: unknown): unknown =>
   mapped(mapped(step, ["values", "input"], withoutInternals), ["result"], (result) =>
-    Array.isArray(result)
-      ? result.filter((write) => !(Array.isArray(write) && INTERNAL_CHANNELS.has(write[0])))
-      : withoutInternals(result),
+    Array.isArray(result) ? result.filter(isVisible) : withoutInternals(result),
   );
 
+const isVisible = (write: unknown): boolean => !(Array.isArray(write) && INTERNAL_CHANNELS.has(write[0]));
+
 const withoutInternals = (state: unknown): unknown =>
-  isRecord(state)
-    ? Object.fromEntries(Object.entries(state).filter(([name]) => !INTERNAL_CHANNELS.has(name)))
-    : state;
+  isRecord(state) ? Object.fromEntries(Object.entries(state).filter(isVisible)) : state;
 
 /** Applies `change` to those of these members that the value has. */
 function mapped(given: unknown, names: readonly string[], change: (value: unknown) => unknown): unknown {

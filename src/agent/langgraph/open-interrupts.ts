@@ -92,11 +92,7 @@ export type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
 /** The tasks of a step that have finished: those with a write to another channel than the three of LangGraph. */
 export const finishedTasks = (writes: Writes): ReadonlySet<string> =>
-  new Set(
-    writes
-      .filter(([, channel]) => channel !== INTERRUPT && channel !== RESUME && channel !== ERROR)
-      .map(([task]) => task),
-  );
+  new Set(writes.flatMap(([task, channel]) => ([INTERRUPT, RESUME, ERROR].includes(channel) ? [] : [task])));
 
 /** Interrupts of tasks that have not finished. */
 function openQuestions(writes: Writes): Writes {
@@ -150,7 +146,7 @@ export const isAsked = (value: unknown): value is AskedQuestion =>
 function asAnswer(given: unknown): Answer {
   const values = isRecord(given) ? given : { answer: given };
   const types: readonly unknown[] = ["fields", "value", "opened", "decline", "expired"];
-  if (isRecord(given) && types.includes(given["type"])) return given as Answer; // whose values are checked
+  if (types.includes(values["type"])) return given as Answer; // whose values are checked
   return { type: "fields", values: values as Record<string, Value> };
 }
 
@@ -214,13 +210,9 @@ async function isOnlyQuestion(configurable: Record<string, unknown>): Promise<bo
   const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's
   const { thread_id, checkpoint_ns: own } = configurable;
   if (typeof checkpointer !== "object" || typeof own !== "string") return false;
-  const parts = own.split("|");
+  const places = own.split("|").map((_, depth, parts) => parts.slice(0, depth).join("|"));
   const around = await Promise.all(
-    parts.map((_, depth) =>
-      checkpointer.getTuple({
-        configurable: { thread_id, checkpoint_ns: parts.slice(0, depth).join("|") },
-      }),
-    ),
+    places.map((checkpoint_ns) => checkpointer.getTuple({ configurable: { thread_id, checkpoint_ns } })),
   );
   const tuples = around.filter((tuple) => tuple !== undefined);
   const hasOneTask = ({ pendingWrites = [] }: CheckpointTuple): boolean =>

@@ -167,11 +167,11 @@ export async function evictLargeResult(
   const given: Partial<NonNullable<CallResult["whole"]>> = whole ?? {};
   const { text = own, start = "", end = "", shown: part } = given;
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(id)}`, text, place);
-  const below = end === "" ? "" : `\n\n${end}`;
   const shown = kept
-    ? start + (part ? partPreview(name, text, kept.path, part) : resultPreview(name, text, kept.path)) + below
-    : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`;
-  return { short: { ...result, content: withText(result.content, shown) }, kept };
+    ? start + (part ? partPreview(name, text, kept.path, part) : resultPreview(name, text, kept.path))
+    : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]`;
+  const content = withText(result.content, end === "" ? shown : `${shown}\n\n${end}`);
+  return { short: { ...result, content }, kept };
 }
 
 /** True if the text of a result belongs in a file. */
@@ -218,7 +218,7 @@ Read on with read_file at offset ${next}, or search the file with grep.`;
 /** The path of the text behind a placeholder of a result; undefined if the text is not a placeholder. */
 function parsePlaceholder(placeholder: string): string | undefined {
   const form =
-    /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
+    /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in (.+)\. It begins:\n/;
   const [, path = ""] = form.exec(headOf(placeholder, 1000)) ?? [];
   return isAtOrBelow(normal(path), RESULTS_FOLDER) ? path : undefined;
 }
@@ -245,9 +245,7 @@ export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean =>
 /** Messages of persons that exceed `tokens` (about four characters each) and were not moved yet. */
 export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
   const isLarge = (message: BaseMessage): boolean => textOf(message).length > tokens * CHARS_PER_TOKEN;
-  return messages
-    .filter(isHuman)
-    .filter((message) => message.id !== undefined && isLarge(message) && !isEvicted(message));
+  return messages.filter(isHuman).filter((one) => one.id !== undefined && isLarge(one) && !isEvicted(one));
 }
 
 /**
@@ -301,12 +299,10 @@ export function findCall(
   const { callId, tool, time, since, depth } = wanted;
   const messages = written
     .filter(({ namespace }) => namespace.split("|").filter(Boolean).length === depth)
-    .flatMap(({ messages: given, ...place }) =>
-      [given]
-        .flat()
-        .filter((message) => BaseMessage.isInstance(message))
-        .map((message) => ({ ...place, message })),
-    );
+    .flatMap(({ messages: given, ...place }) => {
+      const own = [given].flat().filter((message) => BaseMessage.isInstance(message));
+      return own.map((message) => ({ ...place, message }));
+    });
   const made = messages.flatMap(({ message, ...place }) => {
     const own = callsOf(message).find(({ id, name }) => id === callId && name === tool);
     return own === undefined ? [] : [{ ...place, args: own.args }];
@@ -316,17 +312,12 @@ export function findCall(
   if (countGraphs(calls) > 1) return "ambiguous";
   const call = calls.findLast((one) => one.time <= time) ?? calls[0];
   if (call === undefined) return undefined;
-  const results = messages.filter(
-    ({ message, ...place }) =>
-      isResult(message) &&
-      message.tool_call_id === callId &&
-      place.namespace === call.namespace &&
-      place.time >= call.time,
-  );
+  const results = messages
+    .filter((one) => one.namespace === call.namespace && one.time >= call.time)
+    .flatMap(({ message }) => (isResult(message) && message.tool_call_id === callId ? [message] : []));
   // A later message with the same id is more complete than the first.
-  const first = results[0]?.message;
-  const last = first && results.findLast(({ message }) => message.id === first.id)?.message;
-  if (!last || !isResult(last)) return { args: call.args };
+  const last = results.findLast(({ id }) => id === results[0]?.id);
+  if (!last) return { args: call.args };
   const text = textOf(last);
   const result = { text, isError: last.status === "error", ...defined({ keptIn: parsePlaceholder(text) }) };
   return { args: call.args, result };

@@ -21,15 +21,13 @@ export const WORKSPACE_NOTE = /\n\n<workspace path="[^"\n]*">\n[^<]*<\/workspace
 
 /** The note is quoted: no name in it can end it. */
 export function workspaceNote({ path, names, languages, commands, git }: WorkspaceFacts): string {
-  const lines = [
-    names.length === 0 ? "The folder is empty." : `Top level: ${withinRoom(names)}`,
+  const top = names.length === 0 ? "The folder is empty." : `Top level: ${withinRoom(names)}`;
+  const others = [
     ...(languages.length === 0 ? [] : [`Languages: ${languages.join(", ")}`]),
     ...(commands.length === 0 ? [] : [`Commands: ${commands.slice(0, 8).join(", ")}`]),
     ...(git === undefined ? [] : [`Git: ${git}`]),
   ];
-  const body = lines.map((line) =>
-    safeName(line, line.startsWith("Top level") ? NAMES_CHARS * 2 : MOST_LINE),
-  );
+  const body = [safeName(top, NAMES_CHARS * 2), ...others.map((line) => safeName(line, MOST_LINE))];
   return `<workspace path="${safeName(path, MOST_LINE).replaceAll('"', "'")}">\n${body.join("\n")}\n</workspace>`;
 }
 
