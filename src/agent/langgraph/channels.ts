@@ -197,10 +197,10 @@ export function channelsOf(schema: unknown, owner: string): Record<string, BaseC
   return channels;
 }
 
-const FOLDING = ["BinaryOperatorAggregate", "DeltaChannel"];
-
-export const foldingChannels = (channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> =>
-  new Set(Object.keys(channels).filter((name) => FOLDING.includes(channels[name]?.lc_graph_name ?? "")));
+export function foldingChannels(channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> {
+  const kinds = ["BinaryOperatorAggregate", "DeltaChannel"];
+  return new Set(Object.keys(channels).filter((name) => kinds.includes(channels[name]?.lc_graph_name ?? "")));
+}
 
 /** A value that several calls of a reply may write: the last one counts. LangGraph's own channel would end the run. */
 class LastWritten extends BaseChannel {

@@ -53,12 +53,6 @@ export async function closeCallsAtLimit(
   return true;
 }
 
-/** Results for the calls of a reply that nothing followed, because the run stopped when it came. */
-export function resultsOfUnbegun(messages: readonly BaseMessage[]): ToolMessage[] {
-  const fate = { why: WHY.replaced, isWaiting: false, hasEffect: false };
-  return callsOf(messages.at(-1)).map((call) => resultOf(call, fate));
-}
-
 /** The checkpointer of a graph. One inside another keeps its thread with that of the outer graph. */
 export function checkpointerOf(
   configurable: Readonly<Record<string, unknown>>,
@@ -241,16 +235,16 @@ export async function isInStep(checkpointer: BaseCheckpointSaver, place: ThreadP
 export async function finishedCalls(
   checkpointer: BaseCheckpointSaver,
   place: ThreadPlace,
-): Promise<Partial<AgentState>> {
+): Promise<Pick<AgentState, "messages"> & Partial<AgentState>> {
   const writes = (await tupleAt(checkpointer, place))?.pendingWrites ?? [];
   const of = (name: string): unknown[] =>
     writes.flatMap(([, channel, value]) => (channel === name && value !== undefined ? [value] : []));
   const messages = of("messages").flat() as BaseMessage[]; // our channels, and so are the next two
   const files = filesReducer(true)({}, of("files") as FilesUpdate[]);
   const todos = of("todos").at(-1) as AgentState["todos"] | undefined;
-  return {
-    ...(messages.length > 0 ? { messages } : {}),
-    ...(Object.keys(files).length > 0 ? { files } : {}),
-    ...defined({ todos }),
-  };
+  // Nothing followed the calls of the last reply, because the run stopped when it came.
+  const fate = { why: WHY.replaced, isWaiting: false, hasEffect: false };
+  const unbegun = callsOf(messages.at(-1)).map((call) => resultOf(call, fate));
+  const changed = Object.keys(files).length > 0 && { files };
+  return { messages: [...messages, ...unbegun], ...changed, ...defined({ todos }) };
 }

@@ -16,6 +16,7 @@ import { isObject, defined } from "../../core/unknown.ts";
 import { checkEdit } from "../calls/check.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/middleware.ts";
+import type { HitlResponse } from "../contracts/question.ts";
 import type { AgentFacts, AgentGraph } from "./definition.ts";
 import {
   checkpointerOf,
@@ -23,7 +24,6 @@ import {
   closeCallsAtLimit,
   finishedCalls,
   isInStep,
-  resultsOfUnbegun,
 } from "./close-open-calls.ts";
 import { answersById, withSharedInterrupt, withSharedTask } from "./shared-interrupt.ts";
 import { isTracing, startTrace } from "./tracing.ts";
@@ -31,13 +31,7 @@ import { type Scratchpad, CHECKPOINTER_KEY, RESUMING_KEY } from "./internals.ts"
 import { SCRATCHPAD_KEY, SIGNALS_KEY, STREAM_KEY, graphFailure } from "./internals.ts";
 import { Meter } from "../budget/meter.ts";
 import type { EditCheck, OpenInterrupt } from "./open-interrupts.ts";
-import {
-  answerProblem,
-  resumeValue,
-  denialOfEdit,
-  openInterrupts,
-  withoutOuterCheckpoint,
-} from "./open-interrupts.ts";
+import { answerProblem, resumeValue, openInterrupts } from "./open-interrupts.ts";
 import { INTERNAL_CHANNELS, TOOLS } from "./channels.ts";
 import { agentRuntime, contextOf, expectFanOut, meterOf, withContext } from "./step-of-task.ts";
 import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
@@ -114,7 +108,7 @@ export class DeepAgentGraph
   }
 
   override async *_streamIterator(input: Input, given?: Options): Chunks {
-    const configurable = withVisibleStream(withoutOuterCheckpoint(given?.configurable));
+    const configurable = ownConfigurable(given?.configurable);
     const options: NonNullable<Options> = { ...given, configurable };
     const all = this.#configurable(options);
     // LangGraph's rejected writes in the background could not be caught.
@@ -124,10 +118,13 @@ export class DeepAgentGraph
     const isKnown = isObject(input) && Object.keys(input).some((name) => Object.hasOwn(this.channels, name));
     if (input !== null && input !== undefined && !isCommand(input) && !isKnown)
       throw new ConfigurationError("INVALID_INPUT", fill(texts.unknownInput, oneLine(inspect(input), 100)));
-    const checked =
-      isCommand(input) && input.resume !== undefined
-        ? await this.#checked(input, options)
-        : await this.#withFinishedCalls(withMessageIds(input), options);
+    let checked = input;
+    if (!isCommand(input)) checked = await this.#withFinishedCalls(withMessageIds(input), options);
+    else if (input.resume !== undefined && checkpointerOf(all, this)) {
+      const { update, goto } = input;
+      const resume = answersById(input.resume, await this.#open(options), this.#checkEdit);
+      checked = new Command({ resume, ...defined({ update, goto }) });
+    }
     // Counts the use of this graph against its own limits and those of the graphs above it.
     const meter = new Meter(this.facts.limits, contextOf({ configurable }).meter);
     const chunks = this.#traced(checked, { ...options, configurable: withContext(configurable, { meter }) });
@@ -260,7 +257,11 @@ export class DeepAgentGraph
       const { [interrupt.id]: answer } = answers;
       if (answer === undefined || answerProblem(interrupt, answer, () => undefined) !== undefined) return [];
       const problem = answerProblem(interrupt, answer, this.#checkEdit);
-      return [[interrupt.id, problem === undefined ? resumeValue(interrupt, answer) : denialOfEdit(problem)]];
+      if (problem === undefined) return [[interrupt.id, resumeValue(interrupt, answer)]];
+      // It denies the call even if a person may not reject it.
+      const message = `Error: A person changed this call to one that cannot run. ${problem}`;
+      const denial: HitlResponse = { decisions: [{ type: "reject", message, expired: true }] };
+      return [[interrupt.id, denial]];
     });
     return Object.fromEntries(fitting);
   }
@@ -273,16 +274,8 @@ export class DeepAgentGraph
     if (typeof this.checkpointer !== "object" || !isKeptHere || !hasMessages(input)) return input;
     if (!(await isInStep(this.checkpointer, configurable))) return input;
     if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
-    const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
-    const closed = [...messages, ...resultsOfUnbegun(messages)];
-    return { ...rest, ...input, messages: [...closed, ...[input.messages].flat()] };
-  }
-
-  async #checked(command: Command, options: Options): Promise<Command> {
-    if (checkpointerOf(this.#configurable(options), this) === undefined) return command;
-    const { update, goto } = command;
-    const resume = answersById(command.resume, await this.#open(options), this.#checkEdit);
-    return new Command({ resume, ...defined({ update, goto }) });
+    const { messages, ...rest } = await finishedCalls(this.checkpointer, configurable);
+    return { ...rest, ...input, messages: [...messages, ...[input.messages].flat()] };
   }
 }
 
@@ -331,10 +324,13 @@ interface GraphStream {
   push(chunk: [namespace: string[], mode: string, payload: unknown, ...others: unknown[]]): void;
 }
 
-/** `configurable` of a graph whose steps reach the stream of the graph around it, if that has one, without them. */
-function withVisibleStream(configurable: Record<string, unknown> = {}): Record<string, unknown> {
+/** `configurable` of a graph below another one, whose stream its steps reach without internal channels. */
+function ownConfigurable(given: Record<string, unknown> = {}): Record<string, unknown> {
+  const { checkpoint_id: _outer, ...inner } = given;
+  // With the checkpoint of the graph around it, LangGraph would repeat finished calls.
+  const configurable = given[CHECKPOINTER_KEY] === undefined ? { ...given } : inner;
   const stream = configurable[STREAM_KEY] as GraphStream | undefined; // LangGraph's
-  if (!stream) return { ...configurable };
+  if (!stream) return configurable;
   const { modes } = stream;
   const push: GraphStream["push"] = ([namespace, mode, payload, ...others]) =>
     stream.push([namespace, mode, VISIBLE[mode]?.(payload) ?? payload, ...others]);

@@ -133,12 +133,6 @@ export function answerProblem(
   return undefined;
 }
 
-/** The decision in place of an edit that cannot run. It denies the call even if a person may not reject it. */
-export const denialOfEdit = (problem: string): HitlResponse => {
-  const message = `Error: A person changed this call to one that cannot run. ${problem}`;
-  return { decisions: [{ type: "reject", message, expired: true }] };
-};
-
 export const isAsked = (value: unknown): value is AskedQuestion =>
   isRecord(value) && isRecord(value["question"]) && typeof value["toolCallId"] === "string";
 
@@ -196,13 +190,6 @@ export async function refuseBroadcastAnswer({ configurable = {} }: RunnableConfi
   const isStale = Boolean(configurable[RESUME_MAP_KEY]) || isDeepStrictEqual(scratchpad.nullResume, REFUSED);
   if (!isStale && (await isOnlyQuestion(configurable))) return;
   delete scratchpad.nullResume;
-}
-
-/** `configurable` without the checkpoint of the graph around it, with which LangGraph would repeat finished calls. */
-export function withoutOuterCheckpoint(configurable: Record<string, unknown> = {}): Record<string, unknown> {
-  if (configurable[CHECKPOINTER_KEY] === undefined) return configurable;
-  const { checkpoint_id: _outer, ...own } = configurable;
-  return own;
 }
 
 /** True if only the running task has asked, in its graph and the graphs around it; otherwise the answer is removed. */

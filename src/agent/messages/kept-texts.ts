@@ -2,14 +2,7 @@
 import { createHash } from "node:crypto";
 import { BaseMessage, type HumanMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import type {
-  Backend,
-  Failure,
-  FileInfo,
-  FilesUpdate,
-  GrepResult,
-  ThreadFiles,
-} from "../../backends/backend.ts";
+import type { Backend, Failure, FileInfo, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { parseContent } from "../../backends/file-data.ts";
 import { isAtOrBelow, sanitizeToolCallId, validatePath } from "../../backends/paths.ts";
 import { sortByPath } from "../../backends/search.ts";
@@ -123,7 +116,12 @@ export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: rea
     grep: async (pattern, path, ...rest) => {
       if (typeof path !== "string" || !isInside(path)) return backend.grep(pattern, path, ...rest);
       const found = await own.grep(pattern, path, ...rest);
-      return keeps(path) ? found : mergedMatches(await backend.grep(pattern, path, ...rest), found);
+      const lower = keeps(path) ? undefined : await backend.grep(pattern, path, ...rest);
+      if (lower === undefined || lower.error !== undefined) return found;
+      const { matches = [] } = found;
+      const paths = new Set(matches.map((match) => match.path));
+      const others = (lower.matches ?? []).filter((match) => !paths.has(match.path));
+      return { ...lower, matches: sortByPath([...others, ...matches]) };
     },
   };
   return wrapBackend(backend, shown);
@@ -140,13 +138,6 @@ function mergedFiles<Result extends Failure & { files?: FileInfo[] }>(lower: Res
   const known = new Map((lower.files ?? []).map((file) => [file.path, file]));
   for (const file of own.files ?? []) known.set(file.path, file);
   return { ...lower, files: sortByPath([...known.values()]) };
-}
-
-function mergedMatches(lower: GrepResult, own: GrepResult): GrepResult {
-  if (lower.error !== undefined) return own;
-  const shown = new Set((own.matches ?? []).map(({ path }) => path));
-  const others = (lower.matches ?? []).filter(({ path }) => !shown.has(path));
-  return { ...lower, matches: sortByPath([...others, ...(own.matches ?? [])]) };
 }
 
 const PREVIEW_LINES = 10;
@@ -218,7 +209,7 @@ Read on with read_file at offset ${next}, or search the file with grep.`;
 /** The path of the text behind a placeholder of a result; undefined if the text is not a placeholder. */
 function parsePlaceholder(placeholder: string): string | undefined {
   const form =
-    /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in (.+)\. It begins:\n/;
+    /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
   const [, path = ""] = form.exec(headOf(placeholder, 1000)) ?? [];
   return isAtOrBelow(normal(path), RESULTS_FOLDER) ? path : undefined;
 }

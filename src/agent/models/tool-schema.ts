@@ -260,9 +260,9 @@ const KEPT = ["description", "minItems", "maxItems", "minimum", "maximum"];
 
 /** The parameters of a tool for Gemini, which reads a part of OpenAPI. An object without properties is not sent. */
 export const geminiSchema = (schema: Schema): Schema =>
-  Object.keys(recordOf(schema["properties"])).length > 0 ? narrowed(schema) : EMPTY;
-
-const EMPTY: Schema = { type: "object", properties: {} };
+  Object.keys(recordOf(schema["properties"])).length > 0
+    ? narrowed(schema)
+    : { type: "object", properties: {} };
 
 /**
  * One type for each value, enums of strings, no unions. Gemini refuses other keywords (nanbingxyz/5ire#42), lists of

@@ -52,9 +52,7 @@ export const describeConflict = ({ path, copy }: FileConflict): string =>
     ? `[Two agents changed ${path} at the same time: one edited it, one deleted it. It was kept.]`
     : `[Two agents changed ${path} at the same time in ways that exclude each other. It has the version that was finished first; the other version is ${copy}.]`;
 
-type File = FileData | undefined;
-
-function mergedFile(base: File, current: File, own: File): File {
+function mergedFile(base?: FileData, current?: FileData, own?: FileData): FileData | undefined {
   const [before, theirs, ours] = [textOf(base), textOf(current), textOf(own)];
   if (before === undefined || theirs === undefined || ours === undefined || !current || !own)
     return undefined;
@@ -67,10 +65,10 @@ function mergedFile(base: File, current: File, own: File): File {
     : { content: text.split("\n"), created_at, modified_at };
 }
 
-const textOf = (data: File): string | undefined => {
+const textOf = (data: FileData | undefined): string | undefined => {
   if (Array.isArray(data?.content)) return data.content.join("\n");
   return typeof data?.content === "string" ? data.content : undefined;
 };
 
-const sameContent = (one: File, other: File): boolean =>
+const sameContent = (one: FileData | undefined, other: FileData | undefined): boolean =>
   one === other || (one && other ? isDeepStrictEqual(one.content, other.content) : false);
