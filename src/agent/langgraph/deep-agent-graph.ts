@@ -324,7 +324,7 @@ interface GraphStream {
   push(chunk: [namespace: string[], mode: string, payload: unknown, ...others: unknown[]]): void;
 }
 
-/** `configurable` of a graph below another one, whose stream its steps reach without internal channels. */
+/** `configurable` of a graph. Its steps reach the stream of the graph around it, if it has one, without internals. */
 function ownConfigurable(given: Record<string, unknown> = {}): Record<string, unknown> {
   const { checkpoint_id: _outer, ...inner } = given;
   // With the checkpoint of the graph around it, LangGraph would repeat finished calls.
