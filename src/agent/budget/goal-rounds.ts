@@ -25,10 +25,8 @@ export function afterRound(
   const stopped = (reason: string): GoalState => ({ ...state, status: canAsk ? "asked" : "not_met", reason });
   const unsettled = verdicts.filter(({ verdict }) => verdict === "impossible" || verdict === "uncertain");
   if (met.length === criteria.length) return { ...state, status: "met" };
-  if (unsettled.length > 0)
-    return stopped(
-      `the judge couldn't verify ${unsettled.length} of ${criteria.length} ${criteria.length === 1 ? "criterion" : "criteria"}`,
-    );
+  const all = criteria.length === 1 ? "1 criterion" : `${criteria.length} criteria`;
+  if (unsettled.length > 0) return stopped(`the judge couldn't verify ${unsettled.length} of ${all}`);
   if (round >= rounds) return { ...state, status: "not_met", reason: roundsUsed(rounds) };
   if (stalled >= STALLED_ROUNDS) return stopped(`the last ${STALLED_ROUNDS} rounds made no progress`);
   return { ...state, status: "open" };

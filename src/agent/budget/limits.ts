@@ -28,11 +28,10 @@ export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
   if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
   const { input_tokens: input, output_tokens: output } = reply.usage_metadata;
   const costUsd = replyCost(reply, limits.prices);
-  if (costUsd === undefined && limits.costUsd !== undefined)
-    throw new RunFailure(
-      "configuration",
-      `limits.costUsd is set, but the price of the model '${reportedModel(reply)}' is not known. Add it to limits.prices, or remove limits.costUsd.`,
-    );
+  if (costUsd === undefined && limits.costUsd !== undefined) {
+    const problem = `limits.costUsd is set, but the price of the model '${reportedModel(reply)}' is not known. Add it to limits.prices, or remove limits.costUsd.`;
+    throw new RunFailure("configuration", problem);
+  }
   return { tokens: input + output, costUsd: costUsd ?? 0 };
 }
 
@@ -74,7 +73,7 @@ export function stopMessage(
     content: `Stopped: ${describeLimit(reached)} is reached.${advice}${words && `\n\n${words}`}`,
     ...defined({ usage_metadata: report?.usage_metadata }),
     response_metadata: {
-      ...(report ? { model_name: reportedModel(report) } : {}),
+      ...defined({ model_name: report && reportedModel(report) }),
       stop_reason: reached.reason,
     },
   });
@@ -82,7 +81,8 @@ export function stopMessage(
 
 /** `the limit of 40 tokens for one run`. */
 export function describeLimit({ reason, limits, whose }: Reached): string {
-  const amounts: Readonly<Record<Exclude<LimitReason, "max_steps">, string>> = {
+  if (reason === "max_steps") return "the limit of graph steps (recursionLimit)";
+  const amounts: Readonly<Record<typeof reason, string>> = {
     max_iterations: `${limits.maxIterations} model calls`,
     max_tool_calls: `${limits.toolCalls} tool calls`,
     max_tokens: `${limits.tokens} tokens`,
@@ -90,9 +90,7 @@ export function describeLimit({ reason, limits, whose }: Reached): string {
     max_wall_time: `${limits.wallTimeMs} ms at work`,
     repeated_calls: `${limits.repeatedTurns} turns of repeated calls`,
   };
-  return reason === "max_steps"
-    ? "the limit of graph steps (recursionLimit)"
-    : `the limit of ${amounts[reason]} for one ${whose}`;
+  return `the limit of ${amounts[reason]} for one ${whose}`;
 }
 
 /** Why a run ended early, read from its last message; undefined if it did not. */

@@ -284,10 +284,10 @@ export class Meter {
     const { maxIterations } = this.limits;
     if (maxIterations === undefined) return Infinity;
     const replies = currentRun(messages).messages.filter(isReply);
-    const calls = replies.map(({ response_metadata: { [MODEL_CALLS]: of } }) =>
-      typeof of === "number" ? of : 1,
+    return replies.reduce(
+      (left, reply) => left - Number(reply.response_metadata[MODEL_CALLS] ?? 1),
+      maxIterations,
     );
-    return calls.reduce((left, made) => left - made, maxIterations);
   }
 
   /** Takes the step with which the run began, once. */

@@ -6,7 +6,7 @@ import { type Logger, createLogger } from "../../core/logger.ts";
 import { readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf, oneLine, fill } from "../../core/text.ts";
-import { isRecord, defined } from "../../core/unknown.ts";
+import { isRecord, recordOf, defined } from "../../core/unknown.ts";
 import { FILE_TOOL_NAMES, WEB_TOOL_NAMES } from "../../tools/options.ts";
 import type { ToolInput } from "../contracts/middleware.ts";
 import shared from "../layers/shared-folders.json" with { type: "json" };
@@ -66,11 +66,9 @@ const Fields = z.looseObject({
 /** The names of `Read, Bash(git log:*)` or of a list. Blanks separate names that have no conditions. */
 const splitNames = (given: z.output<typeof Names>): string[] =>
   [given ?? []].flat().flatMap((text) => {
-    const separated =
-      /^[\w\s/*-]+$/.test(text) && !text.includes(",")
-        ? text.split(/\s+/)
-        : text.match(/(?:\([^)]*\)?|[^,(])+/g);
-    return (separated ?? []).map((name) => name.trim()).filter((name) => name !== "");
+    const isPlain = /^[\w\s/*-]+$/.test(text);
+    const separated = isPlain ? text.split(/\s+/) : (text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []);
+    return separated.map((name) => name.trim()).filter((name) => name !== "");
   });
 
 const EDITING = ["edit/*", "delete"];
@@ -115,9 +113,8 @@ function whyNotOffered(fields: Readonly<Record<string, unknown>>): string | unde
   if (mode === "primary") return "mode is primary, so it is not a subagent";
   if (kind === "remote") return "kind is remote, and it works on another server";
   if ([disable, disabled].some(switched) || switched(enabled) === false) return "it is switched off";
-  return switched(disablemodelinvocation) || switched(infer) === false
-    ? "only a person may start it"
-    : undefined;
+  const isForPeople = switched(disablemodelinvocation) || switched(infer) === false;
+  return isForPeople ? "only a person may start it" : undefined;
 }
 
 /** A name as subagents have it: `Code Reviewer` becomes `code-reviewer`. */
@@ -137,16 +134,14 @@ export function parseAgentFile(path: string, text: string) {
   const found = parseFrontMatter(text, path);
   if (!found) return broken(" does not start with front matter between '---' lines");
   if (found.problem !== undefined) return refused(`the front matter ${found.problem}`);
-  const given = isRecord(found.fields) ? Object.entries(found.fields) : [];
-  const parsed = Fields.safeParse(
-    Object.fromEntries(given.map(([field, value]) => [field.toLowerCase().replaceAll(/[-_]/g, ""), value])),
-    { error: plainProblem },
-  );
+  const given = Object.entries(recordOf(found.fields)).map(([field, value]) => [
+    field.toLowerCase().replaceAll(/[-_]/g, ""),
+    value,
+  ]);
+  const parsed = Fields.safeParse(Object.fromEntries(given), { error: plainProblem });
   if (!parsed.success) {
-    const fields = parsed.error.issues.map(
-      ({ path: at, message }) => `${at.join(".") || "front matter"}: ${message}`,
-    );
-    return refused(fields.join("; "));
+    const { issues } = parsed.error;
+    return refused(issues.map((one) => `${one.path.join(".") || "front matter"}: ${one.message}`).join("; "));
   }
   const fields = parsed.data;
   const { name: written, description } = fields;

@@ -74,23 +74,18 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   if (["write_file", "edit_file", "execute"].some((one) => denied.has(one))) denied.add("delete");
   const isNarrowed = wishes.tools !== undefined && (isFile || own.length > 0);
   // Large results are read from files: no subagent does without.
-  const fileTools = left(FILE_TOOL_NAMES, isNarrowed ? ["read_file", "ls", ...own] : undefined, denied);
-  const webTools = left(WEB_TOOL_NAMES, isNarrowed ? own : undefined, denied);
+  const fileTools = left(FILE_TOOL_NAMES, denied, isNarrowed ? ["read_file", "ls", ...own] : undefined);
+  const webTools = left(WEB_TOOL_NAMES, denied, isNarrowed ? own : undefined);
   const chosen = wishes.tools && new Set(wanted.flatMap(({ foreign }) => foreign));
   const others = new Set(unwanted.flatMap(({ foreign }) => foreign));
   const tools = others.size > 0 || chosen ? offer.tools.filter((tool) => !others.has(tool)) : undefined;
   const limited = wanted.filter(({ isLimited }) => isLimited);
-  const lost = isFile
-    ? unwanted.find(({ isKnown, plain }) => !isKnown && !/__|[/*]|^mcp/.test(plain))
-    : undefined;
+  const lost = unwanted.find(({ isKnown, plain }) => isFile && !isKnown && !/__|[/*]|^mcp/.test(plain));
   const delegating = wanted.find(({ builtIn }) => builtIn.includes("task"));
   return {
     ...(tools && { tools: tools.filter((tool) => chosen?.has(tool) ?? true) }),
     ...defined({ fileTools: fileTools as FileToolName[] | undefined, webTools }), // names from that list
-    asked: [...asked, ...limited].flatMap(({ builtIn, foreign }) => [
-      ...builtIn,
-      ...foreign.map((tool) => tool.name),
-    ]),
+    asked: [...asked, ...limited].flatMap((one) => [...one.builtIn, ...one.foreign.map((tool) => tool.name)]),
     delegates:
       !isFile || delegating?.isLimited === false || (!isNarrowed && denied.size === 0 && asked.length === 0),
     ...(lost && {
@@ -105,13 +100,11 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
 /** The tools of a list that were named, without the denied ones; undefined for all of them. */
 function left<Name extends string>(
   all: readonly Name[],
-  named: readonly string[] | undefined,
   denied: ReadonlySet<string>,
+  named: readonly string[] = all,
 ): Name[] | undefined {
-  const isWhole = named === undefined && !all.some((name) => denied.has(name));
-  return isWhole
-    ? undefined
-    : all.filter((name) => (named === undefined || named.includes(name)) && !denied.has(name));
+  const kept = all.filter((name) => named.includes(name) && !denied.has(name));
+  return named === all && kept.length === all.length ? undefined : kept;
 }
 
 interface Meant {
@@ -153,14 +146,12 @@ function findMeaning(name: string, { tools, servers, missing, web }: ToolOffer, 
   const builtIn = (row ?? []).filter((one) => !isMissing(one, web));
   const end = row?.find((one) => one.startsWith("mcp"))?.slice("mcp".length);
   const isElsewhere = key !== undefined && (row === undefined || (builtIn.length === 0 && row.length > 0));
+  const isMeant = (tool: AgentTool) => tool.name.endsWith(end ?? "") && (end === "" || tool.kind === "read");
   return {
     name,
     plain,
     builtIn,
-    foreign:
-      end === undefined
-        ? exact
-        : tools.filter((tool) => tool.name.endsWith(end) && (end === "" || tool.kind === "read")),
+    foreign: end === undefined ? exact : tools.filter(isMeant),
     isKnown: exact.length > 0 || isServer || builtIn.length > 0 || key !== undefined,
     isLimited: plain !== name,
     isElsewhere,
@@ -191,7 +182,6 @@ function noteOn(
   }
   if (!isLimited) return [];
   const effect = isDenied ? "the whole tool is denied" : "a person approves each call";
-  return [
-    { text: `${named}: conditions in parentheses are not checked here, so ${effect}.`, isMistake: false },
-  ];
+  const text = `${named}: conditions in parentheses are not checked here, so ${effect}.`;
+  return [{ text, isMistake: false }];
 }

@@ -67,10 +67,7 @@ export interface BuildAgentOptions {
 
 export type AgentMode = "cowork" | "acp";
 
-const PROMPTS: Readonly<Record<AgentMode, (folder: string) => string>> = {
-  cowork: (folder) => fill(texts.cowork, folder),
-  acp: (folder) => fill(texts.acp, folder),
-};
+const PROMPTS: Readonly<Record<AgentMode, string>> = texts.modes;
 
 /** An agent at its folder, and the thread it works on. */
 export interface WorkspaceAgent extends AsyncDisposable {
@@ -117,7 +114,7 @@ export function buildAgent(given: BuildAgentOptions): WorkspaceAgent {
   const profile = profileOf(options.profile ?? "deepcowork");
   const { globalSkills = join(homedir(), ".cowork", "skills") } = options;
   const place = openPlace(profile, options.workspaceDir, globalSkills);
-  const { model = () => buildLlm(), systemPrompt = PROMPTS[mode](place.folder) } = options;
+  const { model = () => buildLlm(), systemPrompt = fill(PROMPTS[mode], place.folder) } = options;
   const { tools, subagents, middleware, log } = options;
   const graph = createDeepAgent({
     model,
@@ -138,16 +135,11 @@ function profileOf(chosen: ProfileName | AgentProfile): AgentProfile {
     // Left out by mistake, gates would be lost in silence.
     const { interruptOn } = own;
     if (interruptOn) return { ...own, interruptOn };
-    throw new ConfigurationError(
-      "INVALID_OPTION",
-      "A profile needs `interruptOn`; `{}` requires no approvals.",
-    );
+    throw new ConfigurationError("INVALID_OPTION", texts.gatesNeeded);
   }
   if (Object.hasOwn(PROFILES, chosen)) return PROFILES[chosen];
-  throw new ConfigurationError(
-    "UNKNOWN_PROFILE",
-    fill(texts.unknownProfile, chosen, Object.keys(PROFILES).join(", ")),
-  );
+  const names = Object.keys(PROFILES).join(", ");
+  throw new ConfigurationError("UNKNOWN_PROFILE", fill(texts.unknownProfile, chosen, names));
 }
 
 /**
@@ -164,10 +156,8 @@ export async function* streamEvents(
 ): AsyncGenerator<AgentEvent | TokenEvent> {
   const { graph } = agent;
   const thread = { configurable: { thread_id: agent.threadId } };
-  const next =
-    typeof input === "string"
-      ? { messages: [{ role: "user", content: input }] }
-      : new Command({ resume: input.resume });
+  const isTask = typeof input === "string";
+  const next = isTask ? { messages: [{ role: "user", content: input }] } : new Command(input);
   const asked: string[] = [];
   try {
     const streamMode: Array<"custom" | "messages"> = ["custom", "messages"];
@@ -215,9 +205,8 @@ export function resumeAgentInput(
   decisions: readonly Decision[] | Readonly<Record<string, Decision | HitlResponse>>,
 ): ResumeInput {
   if (Array.isArray(decisions)) return { resume: { decisions: [...(decisions as readonly Decision[])] } };
-  const answers = Object.entries(decisions).map(([id, answer]): [string, HitlResponse] => [
-    id,
-    "decisions" in answer ? answer : { decisions: [answer] },
-  ]);
+  const responseOf = (answer: Decision | HitlResponse): HitlResponse =>
+    "decisions" in answer ? answer : { decisions: [answer] };
+  const answers = Object.entries(decisions).map(([id, answer]) => [id, responseOf(answer)] as const);
   return { resume: Object.fromEntries(answers) };
 }

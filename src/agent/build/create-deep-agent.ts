@@ -55,6 +55,7 @@ import {
   checkAnswerTools,
   checkFileTools,
   checkLimits,
+  firstRepeated,
   readParams,
   warnOfGates,
   warnOfMemorySaver,
@@ -125,9 +126,8 @@ interface AgentRole {
 }
 
 /** With rules for paths, the file tools work on the visible files only. */
-function withPermissions(params: DeepAgentParams, permissions: Permissions | undefined): DeepAgentParams {
-  return permissions ? { ...params, backend: permissions.over(params.backend ?? StateBackend) } : params;
-}
+const withPermissions = (params: DeepAgentParams, permissions: Permissions | undefined): DeepAgentParams =>
+  permissions ? { ...params, backend: permissions.over(params.backend ?? StateBackend) } : params;
 
 function assemble(
   params: DeepAgentParams,
@@ -175,27 +175,28 @@ function assemble(
     folding: foldingChannels(channels),
   };
   const checkpointer = role.nested ? undefined : checkpointerFor(params);
+  const { contextSchema, name, streamTransformers = [] } = params;
   const graph = buildGraph(definition, {
     channels,
-    // The agent that delegates reads the private channels of a subagent; its streams do not show them (deep-agent-graph.ts).
-    ...(role.nested ? {} : { visible: visibleChannels(definition.channels) }),
     ...defined({ checkpointer, store: params.store }),
-    ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
+    // The agent that delegates reads the private channels of a subagent; its streams do not show them (deep-agent-graph.ts).
+    ...(!role.nested && { visible: visibleChannels(definition.channels), ...defined({ contextSchema }) }),
   });
-  const configured = graph.withConfig({
-    ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
-    ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
-    recursionLimit: definition.recursionLimit,
-    ...(role.nested ? {} : { streamTransformers: [...(params.streamTransformers ?? [])] }),
-  });
+  const outermost = {
+    ...(name !== undefined && { metadata: { [AGENT_NAME]: name } }),
+    configurable: { [AGENT_TYPE]: "root" },
+    streamTransformers: [...streamTransformers],
+  };
+  const { recursionLimit } = definition;
+  const configured = graph.withConfig({ recursionLimit, ...(!role.nested && outermost) });
   return DeepAgentGraph.from(configured, { ...definition, isGated: isGated(params) });
 }
 
 /** The file tools know from the model's profile which media it takes. */
-function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
-  const acceptsMedia = (mimeType: string): boolean => model.acceptsMedia(mimeType);
-  return { ...params, filesystem: { acceptsMedia, ...params.filesystem } };
-}
+const withMedia = ({ filesystem, ...params }: DeepAgentParams, model: LazyModel): DeepAgentParams => ({
+  ...params,
+  filesystem: { acceptsMedia: (mimeType) => model.acceptsMedia(mimeType), ...filesystem },
+});
 
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
   const { checkpointer } = params;
@@ -218,14 +219,13 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
   const tools = new Map<string, AgentTool>();
   const given = (params.tools ?? []).flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool)));
   for (const tool of [...middleware.flatMap((layer) => layer.tools ?? []), ...given]) {
-    if (tools.has(tool.name))
-      throw new ConfigurationError(
-        "TOOL_NAME_COLLISION",
-        `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out${tool.name === "write_todos" ? " with `todos: false`" : ""}.`,
-      );
-    if (!/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name))
-      throw new ConfigurationError("INVALID_TOOL_NAME", fill(texts.invalidToolName, tool.name));
-    tools.set(tool.name, tool);
+    const { name } = tool;
+    const hint = name === "write_todos" ? " with `todos: false`" : "";
+    if (tools.has(name))
+      throw new ConfigurationError("TOOL_NAME_COLLISION", fill(texts.sameTool, name, hint));
+    if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name))
+      throw new ConfigurationError("INVALID_TOOL_NAME", fill(texts.invalidToolName, name));
+    tools.set(name, tool);
   }
   checkAnswerTools(params.responseFormat, tools);
   for (const { followTools } of middleware)
@@ -240,25 +240,14 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
 function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
   const specs = [...(params.subagents ?? [])];
   const names = specs.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) {
-    const problem = `Two subagents are named '${twice}'; names must differ.`;
-    throw new ConfigurationError("SUBAGENT_NAME_COLLISION", problem);
-  }
+  const twice = firstRepeated(names);
+  if (twice !== undefined)
+    throw new ConfigurationError("SUBAGENT_NAME_COLLISION", fill(texts.sameSubagent, twice));
   const { generalPurpose = true } = params;
   if (generalPurpose === false || names.includes(GENERAL_PURPOSE)) return specs;
   const own = generalPurpose === true ? {} : generalPurpose;
-  return [
-    {
-      name: GENERAL_PURPOSE,
-      description: own.description ?? PROMPTS.generalPurpose.description,
-      systemPrompt: own.systemPrompt ?? PROMPTS.generalPurpose.systemPrompt,
-      ...defined({ middleware: own.middleware }),
-      // Its parameters are the agent's, which are checked with the agent.
-      buildOnUse: true,
-    },
-    ...specs,
-  ];
+  // Its parameters are the agent's, which are checked with the agent.
+  return [{ name: GENERAL_PURPOSE, ...PROMPTS.generalPurpose, ...defined(own), buildOnUse: true }, ...specs];
 }
 
 function buildSubagent(
@@ -370,11 +359,8 @@ function systemMessage(prompt: SystemPrompt | undefined, builtIn: string): Syste
   const parts: SystemPromptParts =
     typeof prompt === "object" && !SystemMessage.isInstance(prompt) ? prompt : { prefix: prompt ?? "" };
   const unknown = Object.keys(parts).find((name) => !PARTS.includes(name));
-  if (unknown !== undefined)
-    throw new ConfigurationError(
-      "INVALID_SYSTEM_PROMPT",
-      fill(texts.unknownPromptPart, unknown, PARTS.join(", ")),
-    );
+  const problem = fill(texts.unknownPromptPart, unknown, PARTS.join(", "));
+  if (unknown !== undefined) throw new ConfigurationError("INVALID_SYSTEM_PROMPT", problem);
   const { prefix, base = builtIn, suffix } = parts;
   return [base, suffix].reduce<SystemMessage>(
     (message, part) => ((part ?? "") === "" ? message : joinSystem(message, messageOf(part))),

@@ -24,7 +24,7 @@ import { type WebOptions, webMiddleware } from "../layers/web.ts";
 import { workspaceMiddleware } from "../layers/workspace.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
-import { checkSkillSources } from "./read-params.ts";
+import { checkSkillSources, firstRepeated } from "./read-params.ts";
 import { listRooms } from "../layers/skill-files.ts";
 import texts from "./texts.json" with { type: "json" };
 import { fill } from "../../core/text.ts";
@@ -147,8 +147,7 @@ function arrange(
   const isLast = ({ name }: Middleware): number => Number(name === "ToolsOnDemandMiddleware");
   const inner = [...replaced, ...added].toSorted((one, other) => isLast(one) - isLast(other));
   const layers = [...watching, ...inner, ...gates];
-  const names = layers.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  const twice = firstRepeated(layers.map(({ name }) => name));
   if (twice === undefined) return layers;
   const hint = gates.some(({ name }) => name === twice)
     ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."

@@ -41,11 +41,8 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
 }
 
 function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
-  const options = readOptions<WebOptions>(
-    "web",
-    typeof given === "object" ? given : { mode: given },
-    tables.web,
-  );
+  const whole: WebOptions = typeof given === "object" ? given : { mode: given };
+  const options = readOptions("web", whole, tables.web);
   const { mode = "ask", search } = options;
   if (!["ask", "allow", "off"].includes(mode))
     throw invalidOption(`web has the mode '${mode}'; modes are ask, allow and off.`);
@@ -77,13 +74,10 @@ function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAge
   if (!isObject(given) || !isText(given.name) || !isText(given.description))
     throw invalidSubagent(`${owner} needs a name and a description of its purpose.`);
   const subject = `The subagent '${given.name}'`;
-  if ("graphId" in given) {
-    throw invalidSubagent(fill(texts.isAssistant, subject));
-  }
+  if ("graphId" in given) throw invalidSubagent(fill(texts.isAssistant, subject));
   const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, tables.subagent);
-  if (!["isolated", "handoff", "fork", undefined].includes(spec.mode)) {
+  if (!["isolated", "handoff", "fork", undefined].includes(spec.mode))
     throw invalidSubagent(fill(texts.unknownMode, subject, String(spec.mode)));
-  }
   if ("runnable" in spec) return spec;
   const { limits, filesystem } = spec;
   return {
@@ -153,11 +147,8 @@ export function warnOfMemorySaver(log: Logger | undefined): void {
 export function checkFileTools({ tools = [], toolDescriptions = {} }: FilesystemOptions = {}): void {
   const named: readonly string[] = [...tools, ...Object.keys(toolDescriptions)];
   const unknown = named.find((name) => !FILE_TOOL_NAMES.includes(name));
-  if (unknown === undefined) return;
-  throw new ConfigurationError(
-    "UNKNOWN_TOOL",
-    fill(texts.unknownFileTool, unknown, FILE_TOOL_NAMES.join(", ")),
-  );
+  const problem = fill(texts.unknownFileTool, unknown, FILE_TOOL_NAMES.join(", "));
+  if (unknown !== undefined) throw new ConfigurationError("UNKNOWN_TOOL", problem);
 }
 
 /** @throws ConfigurationError `INVALID_LIMIT` for anything but amounts. */
@@ -171,22 +162,19 @@ export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): 
 
 /** @throws ConfigurationError for a folder of skills that is listed twice: one of them was to be another. */
 export function checkSkillSources(sources: readonly string[] = []): void {
-  const folders = sources.map((source) => trimEndOf(source, "/"));
-  const twice = folders.find((folder, index) => folders.indexOf(folder) !== index);
-  if (twice === undefined) return;
-  throw new ConfigurationError("SKILL_SOURCE_COLLISION", fill(texts.sameSkillSource, twice || "/"));
+  const twice = firstRepeated(sources.map((source) => trimEndOf(source, "/")));
+  if (twice !== undefined)
+    throw new ConfigurationError("SKILL_SOURCE_COLLISION", fill(texts.sameSkillSource, twice || "/"));
 }
+
+export const firstRepeated = (names: readonly string[]): string | undefined =>
+  names.find((name, index) => names.indexOf(name) !== index);
 
 /** @throws ConfigurationError when the tool for the structured answer has the name of another one. */
 export function checkAnswerTools(format: ResponseFormat | undefined, tools: ReadonlyMap<string, unknown>) {
   const names = format ? answerToolNames(format) : [];
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
   const taken = names.find((name) => tools.has(name));
-  if (taken === undefined && twice === undefined) return;
-  throw new ConfigurationError(
-    "TOOL_NAME_COLLISION",
-    taken === undefined
-      ? `Two schemas of responseFormat have the title '${twice}', which names the answer; titles must differ.`
-      : `'${taken}' is both a tool and the title of a responseFormat schema; change the title, or rename the tool.`,
-  );
+  const name = taken ?? firstRepeated(names);
+  const problem = taken === undefined ? texts.sameTitle : texts.titleOfTool;
+  if (name !== undefined) throw new ConfigurationError("TOOL_NAME_COLLISION", fill(problem, name));
 }

@@ -49,12 +49,10 @@ function checkBy(schema: unknown): ArgumentsCheck {
 type SchemaError = ReturnType<Validator["validate"]>["errors"][number];
 
 /** Keywords that only repeat that something below them is wrong. */
-const OUTER: ReadonlySet<string> = new Set(
-  (
-    "properties patternProperties additionalProperties unevaluatedProperties " +
-    "items prefixItems additionalItems unevaluatedItems allOf $ref $recursiveRef"
-  ).split(" "),
-);
+const OUTER = (
+  "properties patternProperties additionalProperties unevaluatedProperties " +
+  "items prefixItems additionalItems unevaluatedItems allOf $ref $recursiveRef"
+).split(" ");
 /** The schema `false`: nothing may be there. */
 const NOTHING = "false";
 
@@ -65,16 +63,16 @@ function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
     `${error.instanceLocation}/`.startsWith(`${choice.instanceLocation}/`) &&
     (error.keyword === NOTHING || error.keywordLocation.startsWith(`${choice.keywordLocation}/`));
   const telling = errors.filter((error) => {
-    if (OUTER.has(error.keyword) || choices.some((choice) => isBelow(error, choice))) return false;
+    if (OUTER.includes(error.keyword) || choices.some((choice) => isBelow(error, choice))) return false;
     // The problems of each form are left out.
     if (["anyOf", "oneOf"].includes(error.keyword)) choices.push(error);
     return true;
   });
-  return telling.map(({ keyword, error, instanceLocation }) => ({
-    message: keyword === NOTHING ? "not expected here" : error,
-    path: instanceLocation
-      .split("/")
-      .slice(1)
-      .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~")),
-  }));
+  return telling.map(({ keyword, error, instanceLocation }) => {
+    const [, ...path] = instanceLocation.split("/");
+    return {
+      message: keyword === NOTHING ? "not expected here" : error,
+      path: path.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~")),
+    };
+  });
 }

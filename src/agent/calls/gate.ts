@@ -109,11 +109,7 @@ export class Approval {
     }
   }
 
-  async #ask(
-    { toolCall, gate }: Question,
-    preview: BoundPreview | undefined,
-    again: boolean,
-  ): Promise<Verdict> {
+  async #ask({ toolCall, gate }: Question, preview: BoundPreview | undefined, again: boolean) {
     const number = this.#shown.length > 1 ? { question: this.#shown.length } : {};
     const review = reviewRequest(toolCall, gate, this.#step, { preview, again });
     const question = { ...review, ...number, shown: [...this.#shown] };
@@ -184,10 +180,13 @@ function reviewRequest(
   const detail = preview?.detail ?? argumentsPreview(name, args).detail;
   // Leaves room for the words around it.
   const shown = preview?.kind === "diff" ? cutDiff(detail, MAX_DESCRIPTION - 1000) : detail;
-  const description =
-    gate.description ??
-    cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);
-  const { allowedDecisions, argsSchema, asksAlways } = gate;
+  const standard = `Tool execution requires approval\n\nTool: ${name}\n\n${shown}`;
+  const {
+    allowedDecisions,
+    argsSchema,
+    asksAlways,
+    description = cutMiddle(standard, MAX_DESCRIPTION),
+  } = gate;
   // No rule covers a call that was shown in part, or that a person has to look at again.
   const isRuled = asksAlways !== true && bound !== undefined && !bound.isPart && !again;
   const ruled = isRuled ? agent.callRules?.describe(name, args, bound) : undefined;
@@ -232,7 +231,6 @@ function apply(decision: Decision, toolCall: ToolCall, { agent }: CallStep): Ver
   }
   const { name, args } = decision.editedAction;
   const checked = checkEdit(agent, name, args);
-  return checked.ok
-    ? { run: true, toolCall: { ...toolCall, name, args: checked.args }, edited: true, approved: true }
-    : undefined;
+  if (!checked.ok) return undefined;
+  return { run: true, toolCall: { ...toolCall, name, args: checked.args }, edited: true, approved: true };
 }

@@ -58,13 +58,8 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   const { toolCall, gate } = checked;
   const reply = { calls: step.reply, tools: agent.tools };
   const open = await earlierCalls(state.files, { callId, toolCall, tool: checked.tool }, reply);
-  const request = {
-    toolCall,
-    tool: checked.tool?.offered,
-    state,
-    runtime,
-    ...(inner && { isInner: true as const }),
-  };
+  const from = { state, runtime, ...(inner && { isInner: true as const }) };
+  const request = { toolCall, tool: checked.tool?.offered, ...from };
   const approval = new Approval(step);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
   const verdict: Verdict = checked.tool
@@ -83,20 +78,15 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
     reportRecalled(call, known, tool, scope.step);
     return { call, result: known, edited };
   }
-  const result = await runThroughLayers({ ...request, toolCall: call, tool: tool?.offered }, verdict, {
-    step,
-    effects,
-    approval,
-    tool,
-  });
+  const running = { step, effects, approval, tool };
+  const result = await runThroughLayers({ ...from, toolCall: call, tool: tool?.offered }, verdict, running);
   await effects.finish(call, result);
   return { call, result: noteOpenWrites(result, open), edited };
 }
 
-const notRun = (call: ToolCall, why: string): EndedCall => ({
-  call,
-  result: toolError(`${call.name} was not run: ${why}.`),
-});
+const notRun = (call: ToolCall, why: string): EndedCall => {
+  return { call, result: toolError(`${call.name} was not run: ${why}.`) };
+};
 
 /** One call on its way through the layers. */
 interface Running {
@@ -119,11 +109,8 @@ async function runThroughLayers(
   const time = callTime(scope.config.signal, tool?.kind === "delegate" ? undefined : meter, agent.limits);
   const runs = new Map(tool ? [[signature(toolCall), verdict]] : []);
   const { signal } = time;
-  const timed = signal && {
-    ...scope,
-    context: { ...scope.context, signal },
-    config: { ...scope.config, signal },
-  };
+  const { context, config } = scope;
+  const timed = signal && { ...scope, context: { ...context, signal }, config: { ...config, signal } };
   const approved = { ...running, runs, scope: timed ?? scope };
   const run = nestLayers(agent.middleware, (inner, begin) => runApproved(inner, begin, approved), {
     isPause: scope.isPause,
@@ -133,11 +120,11 @@ async function runThroughLayers(
     const result = await run(request);
     // An error of a call that was aborted with its run is discarded: the run continues later, or the model knows.
     const results = [result, ...(result.further ?? [])];
-    if (results.some(({ status }) => status === "error")) scope.context.signal.throwIfAborted();
+    if (results.some(({ status }) => status === "error")) context.signal.throwIfAborted();
     return result;
   } catch (error) {
     if (scope.isPause(error)) await effects.withdraw();
-    if (scope.isPause(error) || scope.context.signal.aborted) throw error;
+    if (scope.isPause(error) || context.signal.aborted) throw error;
     // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
     if (isTransient(error) && tool?.kind === "delegate") throw error;
     if (error instanceof MiddlewareFailure) {

@@ -48,8 +48,8 @@ export function innerStep(
   { inner, asked, begun }: { inner: InnerCall; asked: ProgramQuestions; begun: () => Promise<void> },
 ): CallStep {
   const { scope, program } = outer;
-  const ask = innerAsk(inner.number, asked);
   const { context } = scope;
+  const ask = innerAsk(inner.number, asked);
   const effects = program.effectsFor(inner);
   const background = program.backgroundFor(inner);
   return {

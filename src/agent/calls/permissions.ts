@@ -92,21 +92,18 @@ export class Permissions extends PolicyRules {
 
   /** True if each list lets something below `path` be read, so that `path` must be there to be listed. */
   override isOnTheWay(path: string): boolean {
+    const reaches = (glob: Glob): boolean => glob.reaches(path.slice(1));
     return this.#lists.every((rules) =>
       rules.some(
-        ({ mode, operations, globs }) =>
-          mode !== "deny" && operations.includes("read") && globs.some((glob) => glob.reaches(path.slice(1))),
+        (rule) => rule.mode !== "deny" && rule.operations.includes("read") && rule.globs.some(reaches),
       ),
     );
   }
 
   /** True if a rule may forbid something at or below `path`. */
   override hasReadOnlyBelow(path: string): boolean {
-    return this.#lists.some((rules) =>
-      rules.some(
-        ({ mode, folded }) => mode !== "allow" && folded.some((glob) => glob.reaches(fold(path).slice(1))),
-      ),
-    );
+    const reaches = (glob: Glob): boolean => glob.reaches(fold(path).slice(1));
+    return this.#lists.flat().some(({ mode, folded }) => mode !== "allow" && folded.some(reaches));
   }
 
   /** Why a call may not run, by the path that it names; undefined if it may. */
@@ -166,18 +163,15 @@ function toRule(given: FilesystemPermission): Rule {
   });
   const { operations = [], paths = [], mode } = rule;
   if (mode === undefined) throw invalid("A permission needs a `mode`: allow, deny or interrupt.");
+  const example = '{ operations: ["write"], paths: ["/etc/**"] }';
   if (operations.length === 0 || paths.length === 0)
-    throw invalid(
-      'A permission needs operations (read, write) and paths, for example { operations: ["write"], paths: ["/etc/**"] }.',
-    );
+    throw invalid(`A permission needs operations (read, write) and paths, for example ${example}.`);
   const unknown = [
     ...operations.filter((operation) => !Object.values(OPERATIONS).includes(operation)),
     ...(["allow", "deny", "interrupt"].includes(mode) ? [] : [mode]),
-  ];
-  if (unknown.length > 0)
-    throw invalid(
-      `A permission has ${unknown.map((word) => `'${word}'`).join(" and ")}; operations are read and write, modes are allow, deny and interrupt.`,
-    );
+  ].map((word) => `'${word}'`);
+  const known = "operations are read and write, modes are allow, deny and interrupt";
+  if (unknown.length > 0) throw invalid(`A permission has ${unknown.join(" and ")}; ${known}.`);
   return { operations, mode, globs: paths.map(toGlob), folded: paths.map((path) => toGlob(fold(path))) };
 }
 

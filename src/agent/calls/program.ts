@@ -41,9 +41,8 @@ export async function runProgram(source: string, step: CallStep, govern: GovernC
     const known = await scope.records.begin(first);
     if (known.start.engine !== ENGINE) {
       const made = listed(known.calls) || "no calls";
-      return toolError(
-        `The program was interrupted, and cannot continue with another version of its engine. Before that it had made: ${made}. Check what they did before you continue.`,
-      );
+      const problem = `The program was interrupted, and cannot continue with another version of its engine. Before that it had made: ${made}. Check what they did before you continue.`;
+      return toolError(problem);
     }
     const pass = new Pass(step, govern, { questions, ...known });
     const input = {
@@ -137,9 +136,7 @@ class Pass {
       const { number } = again;
       const { answer, at, update } = again.ended;
       if (update?.files) this.#step.files.apply(update.files);
-      this.#note(this.#known.calls.get(number)?.name ?? "", answer, update);
-      this.#isWaiting = false;
-      this.#program?.answer({ number, answer, at });
+      this.#answer({ number, answer, at }, this.#known.calls.get(number)?.name ?? "", update);
     }
     if (this.#answered < this.#ended) return;
     for (const held of this.#held.splice(0)) void this.#begin(held);
@@ -151,9 +148,15 @@ class Pass {
     this.#giveUpIfStuck();
   }
 
-  #note(name: string, answer: string, update: StateUpdate | undefined): void {
-    this.made.push({ name, isError: answer.startsWith('{"error":') });
+  #answer(
+    given: Parameters<RunningProgram["answer"]>[0],
+    name: string,
+    update: StateUpdate | undefined,
+  ): void {
+    this.made.push({ name, isError: given.answer.startsWith('{"error":') });
     if (update) this.updates.push(update);
+    this.#isWaiting = false;
+    this.#program?.answer(given);
   }
 
   /** Never rejects. */
@@ -186,18 +189,12 @@ class Pass {
     return this.#ends.run(async () => {
       // Another start of the program may have taken the call over.
       if (this.#hasFailed) return;
-      this.#order += 1;
+      const order = (this.#order += 1);
       const { update } = result;
-      const ended = {
-        order: this.#order,
-        at: systemClock(),
-        answer: answerOf(result),
-        ...(update && { update }),
-      };
+      const [at, answer] = [systemClock(), answerOf(result)];
+      const ended = { order, at, answer, ...(update && { update }) };
       await this.#step.program.records.put(number, { ...record, ended });
-      this.#note(record.name, ended.answer, update);
-      this.#isWaiting = false;
-      this.#program?.answer({ number, answer: ended.answer, at: ended.at });
+      this.#answer({ number, answer, at }, record.name, update);
     });
   }
 
@@ -210,9 +207,8 @@ class Pass {
   }
 
   #differs(call?: ProgramCall): void {
-    const which = call
-      ? `call ${call.number} is ${call.name} with other arguments, or another tool`
-      : "calls are missing";
+    const other = call && `call ${call.number} is ${call.name} with other arguments, or another tool`;
+    const which = other ?? "calls are missing";
     const error = `The program took another way than before it was interrupted: ${which}. It was stopped, and nothing further was called. Before that it had made: ${listed(this.#known.calls)}. Check what they did before you continue.`;
     this.#settle({ outcome: { error }, log: "" });
   }
@@ -237,18 +233,12 @@ function resultOf({ outcome, log }: ProgramEnd, { made, updates }: Pass): ToolRe
   const printed = log === "" ? [] : [`Printed:\n${log}`];
   const update = mergeUpdates(updates) as NonNullable<ToolResult["update"]>; // and channels of layers
   const changes = updates.length > 0 ? { update } : {};
-  if ("error" in outcome) {
-    const calls =
-      made.length === 0 ? [] : [`Calls that were made, in the order of their ends: ${summaryOf(made)}.`];
-    return { ...toolError([outcome.error, ...printed, ...calls].join("\n\n")), ...changes };
+  if (!("error" in outcome)) {
+    const value: unknown = JSON.parse(outcome.value);
+    const shown = typeof value === "string" ? value : outcome.value;
+    return { content: [shown, ...printed].join("\n\n"), ...changes };
   }
-  const value: unknown = JSON.parse(outcome.value);
-  const shown = typeof value === "string" ? value : outcome.value;
-  return { content: [shown, ...printed].join("\n\n"), ...changes };
-}
-
-/** Names in a row are counted: `read_file (3), write_file failed`. */
-function summaryOf(made: Pass["made"]): string {
+  // Names in a row are counted: `read_file (3), write_file failed`.
   const parts: Array<{ text: string; count: number }> = [];
   for (const { name, isError } of made) {
     const text = `${oneLine(name, 64)}${isError ? " failed" : ""}`;
@@ -256,5 +246,7 @@ function summaryOf(made: Pass["made"]): string {
     if (last?.text === text) last.count += 1;
     else parts.push({ text, count: 1 });
   }
-  return parts.map(({ text, count }) => (count === 1 ? text : `${text} (${count})`)).join(", ");
+  const names = parts.map(({ text, count }) => (count === 1 ? text : `${text} (${count})`)).join(", ");
+  const calls = made.length === 0 ? [] : [`Calls that were made, in the order of their ends: ${names}.`];
+  return { ...toolError([outcome.error, ...printed, ...calls].join("\n\n")), ...changes };
 }

@@ -16,13 +16,9 @@ export function reportStart(
   { scope: { step }, inner }: CallStep,
   recalled: boolean,
 ): void {
-  const facts = {
-    callId: id,
-    tool: name,
-    summary: callSummary(name, args),
-    ...defined({ within: inner?.outer }),
-  };
-  step.tell({ kind: "tool_started", ...facts, ...(recalled && { recalled }) });
+  const facts = { callId: id, tool: name, summary: callSummary(name, args) };
+  const { outer: within } = inner ?? {};
+  step.tell({ kind: "tool_started", ...facts, ...defined({ within }), ...(recalled && { recalled }) });
 }
 
 /** Reports the end of a subagent that an earlier process had started: it does not work any more. */

@@ -10,9 +10,8 @@ import type { SameCalls } from "../../tools/request.ts";
 /** Binds an approval to the call and, if its tool can predict it, to the effect of the call. */
 export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {
   const call = digest([name, args]);
-  return preview?.effect === undefined
-    ? call
-    : `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
+  if (preview?.effect === undefined) return call;
+  return `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
 }
 
 export const digest = (facts: unknown): string => keyOf(facts).slice(0, 22);
@@ -31,19 +30,15 @@ export function sameCalls(tool: AgentTool, args: Record<string, unknown>, previe
   if (preview.same) return { key: keyOf([tool.name, ...preview.same.key]), text: preview.same.text };
   const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
-    const act =
-      tool.name === "write_file" ? "write to" : tool.name === "edit_file" ? "edit of" : `${name} of`;
+    const act = { write_file: "write to", edit_file: "edit of" }[tool.name] ?? `${name} of`;
+    const text = `any later ${act} ${preview.destination ?? displayName(path)}`;
     // If links lead somewhere else, the same path may later name another file.
-    return {
-      key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
-      text: `any later ${act} ${preview.destination ?? displayName(path)}`,
-    };
+    const elsewhere = preview.place === path ? [] : [preview.place];
+    return { key: keyOf([tool.name, "path", path, ...elsewhere]), text };
   }
   const isCommand = tool.kind === "execute" && preview.kind === "command";
-  return {
-    key: keyOf([tool.name, "arguments", args, preview.summary, preview.place ?? null]),
-    text: isCommand ? "this exact command" : `${name} with exactly these arguments`,
-  };
+  const text = isCommand ? "this exact command" : `${name} with exactly these arguments`;
+  return { key: keyOf([tool.name, "arguments", args, preview.summary, preview.place ?? null]), text };
 }
 
 const keyOf = (facts: unknown): string =>

@@ -108,9 +108,7 @@ export class TokenCounter {
   #prompt = { text: "", tokens: 0 };
 
   /** Default: about four characters a token, and one in Chinese, Japanese and Korean. */
-  constructor(
-    count: (text: string) => number = (text) => Math.ceil(text.length / 4 + denseChars(text) * 0.75),
-  ) {
+  constructor(count = (text: string): number => Math.ceil(text.length / 4 + denseChars(text) * 0.75)) {
     this.#count = count;
     this.of = byIdentity((message) => {
       const { content } = message;
@@ -179,7 +177,13 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const shortened =
     full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
   const { moved, withoutMedia } = compaction;
-  const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
+  const paths = moved && new Map(Object.entries(moved));
+  const texts = paths
+    ? shortened.map((message) => {
+        const path = paths.get(messageKey(message) ?? "");
+        return path === undefined ? message : shortMessage(message)(path);
+      })
+    : shortened;
   const bare = new Set(withoutMedia);
   // Without a compaction it stays the same array: LangChain's middleware for context editing changes it in place.
   const shown = withoutMedia
@@ -210,12 +214,6 @@ const shortMessage = byIdentity((message: BaseMessage) =>
   ),
 );
 
-function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
-  const key = messageKey(message);
-  const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
-  return path === undefined ? message : shortMessage(message)(path);
-}
-
 const omitMedia = byIdentity((message: BaseMessage) =>
   mediaLeftOut(message, "with it the conversation is too long to read"),
 );
@@ -223,10 +221,20 @@ const omitMedia = byIdentity((message: BaseMessage) =>
 /** A reply whose long file contents in tool arguments are cut; ids and everything else stay. */
 const shortenArguments = byIdentity((message: BaseMessage): BaseMessage => {
   if (!AIMessage.isInstance(message)) return message;
-  const calls = callsOf(message);
-  const shorter = calls.map((call) => ({ ...call, args: shortArgs(call.args) }));
-  const changed = shorter.some((call, i) => call.args !== calls[i]?.args);
-  return changed ? replaceCalls(message, shorter) : message;
+  const made = callsOf(message);
+  const calls = made.map((call) => ({ ...call, args: shortArgs(call.args) }));
+  if (calls.every((call, i) => call.args === made[i]?.args)) return message;
+  // Providers may repeat a call as a content block: the block is cut the same way.
+  const inputs = new Map(calls.map(({ id, args }) => [id, args]));
+  const short = (block: Block): Block => {
+    const input = block.type === "tool_use" ? inputs.get(String(block["id"])) : undefined;
+    return input ? { ...block, input } : block;
+  };
+  const { content } = message;
+  return copyMessage(message, {
+    content: typeof content === "string" ? content : content.map(short),
+    tool_calls: calls,
+  });
 });
 
 function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
@@ -240,20 +248,6 @@ function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
     return [key, `${headOf(value, 200)}\n[… shortened here; ${value.length} characters were passed]`];
   });
   return { ...args, ...Object.fromEntries(cut) };
-}
-
-/** Providers may repeat a call as a content block: the block is cut the same way. */
-function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_calls"]>): BaseMessage {
-  const argsById = new Map(calls.map(({ id, args }) => [id, args]));
-  const content =
-    typeof message.content === "string"
-      ? message.content
-      : message.content.map((block) =>
-          block.type === "tool_use" && typeof block["id"] === "string" && argsById.has(block["id"])
-            ? { ...block, input: argsById.get(block["id"]) }
-            : block,
-        );
-  return copyMessage(message, { content, tool_calls: calls });
 }
 
 export interface KeepOptions {
@@ -278,13 +272,14 @@ export async function moveTexts(
   const shown = (compaction: Compaction) =>
     options.counter.ofAll(compactedView(request.messages, compaction));
   let left = excess - (shown(known) - shown(short));
-  // The preview names the file; any path is as good for measuring it.
-  const leaves = (message: BaseMessage) =>
-    messageKey(message) === undefined || Object.hasOwn(known.moved ?? {}, messageKey(message) ?? "")
-      ? 0
-      : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
   const place = await keepingPlace(request, options);
   const moved = new Map(Object.entries(known.moved ?? {}));
+  const leaves = (message: BaseMessage) => {
+    const key = messageKey(message);
+    if (key === undefined || moved.has(key)) return 0;
+    // The preview names the file; any path is as good for measuring it.
+    return (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
+  };
   const gains = messages.map((message) => ({ message, gain: leaves(message) }));
   for (const { message, gain } of gains.sort((a, b) => b.gain - a.gain)) {
     if (left <= 0 || gain <= 0) break;
@@ -336,12 +331,9 @@ export async function saveHistory(
   const path = historyPath(request, options);
   const parts = markedTranscript(request.messages, messages);
   const kept = await appendParts(path, parts, await keepingPlace(request, options));
-  if (!kept) {
-    options.log.warn("history_not_saved", { path });
-    return undefined;
-  }
-  request.updateState({ files: kept.update });
-  return path;
+  if (kept) request.updateState({ files: kept.update });
+  else options.log.warn("history_not_saved", { path });
+  return kept && path;
 }
 
 /** Messages as Markdown, in full, for the file that keeps them when they leave the conversation. */
@@ -372,10 +364,8 @@ function markedTranscript(thread: readonly BaseMessage[], messages: readonly Bas
     if (!wanted.has(message)) continue;
     const id = ToolMessage.isInstance(message) ? [reply, message.tool_call_id] : [message.id];
     const text = transcript([message]);
-    const digest = createHash("sha256")
-      .update(JSON.stringify([...id, text]))
-      .digest("hex");
-    parts.push({ text, mark: `<!-- ${digest.slice(0, 16)} -->` });
+    const hash = createHash("sha256").update(JSON.stringify([...id, text]));
+    parts.push({ text, mark: `<!-- ${hash.digest("hex").slice(0, 16)} -->` });
   }
   return parts;
 }

@@ -70,9 +70,8 @@ export function expectedTokens(request: Omit<ModelRequest, "updateState">): numb
   const last = currentRun(request.messages).messages.findLast(isReply)?.usage_metadata?.total_tokens;
   if (last !== undefined && last > 0) return last;
   const { systemPrompt, tools, messages } = request;
-  return (
-    ESTIMATE.ofPrompt(systemPrompt) + ESTIMATE.ofTools(tools) + ESTIMATE.ofAll(messages) + EXPECTED_OUTPUT
-  );
+  const sent = ESTIMATE.ofPrompt(systemPrompt) + ESTIMATE.ofTools(tools) + ESTIMATE.ofAll(messages);
+  return sent + EXPECTED_OUTPUT;
 }
 
 /**
@@ -138,9 +137,7 @@ function tellCompacted(
 const roomAfter = (refused: CompactOptions["refused"]): number =>
   refused ? refused.tokens * Math.min(AFTER_REFUSAL, (refused.fitting ?? 1) * MARGIN) : Infinity;
 
-/**
- * Saves and summarizes the messages to cut off, up to that with `id`, which stays. If either fails, nothing is cut.
- */
+/** Saves and summarizes the messages to cut off, up to that with `id`, which stays. If either fails, nothing is cut. */
 async function withSummary(
   request: ModelRequest,
   known: Compaction,
@@ -150,9 +147,11 @@ async function withSummary(
   if (!cut) return known;
   const saved = cut.messages.findIndex(({ id }) => id !== undefined && id === known.savedUpTo);
   const path = await saveHistory(request, cut.messages.slice(Math.max(saved, 0)), options);
-  if (path === undefined) return notSummarized(request, known);
-  const summary = await summarize(transcript(cut.messages), known.summary, request, options);
-  if (summary === undefined) return notSummarized(request, { ...known, savedUpTo: cut.id });
+  const summary = path && (await summarize(transcript(cut.messages), known.summary, request, options));
+  if (path === undefined || summary === undefined) {
+    request.runtime.step.tell({ kind: "warning", message: NOT_SUMMARIZED });
+    return path === undefined ? known : { ...known, savedUpTo: cut.id };
+  }
   const { fullFrom: _earlier, moved = {}, ...rest } = known;
   const shown = new Set(sinceId(request.messages, cut.id).map(messageKey));
   const stillMoved = Object.entries(moved).filter(([key]) => shown.has(key));
@@ -173,12 +172,8 @@ async function withSummary(
 const WORDS_PART = 0.2;
 const MOST_WORDS = 20_000;
 
-interface Words {
-  /** File with the full text. */
-  path: string;
-  /** Characters that the messages may take up. */
-  room: number;
-}
+/** The file with the full text, and the characters that the messages may take up. */
+type Words = { path: string; room: number };
 
 /** Keeps the messages of people and the todo list beside the summary. Returns undefined if there are none. */
 function verbatimText({ state: { todos }, messages }: ModelRequest, keptFrom: string, words: Words) {
@@ -203,9 +198,8 @@ export function fittingMessages(texts: readonly string[], { path, room }: Words)
     const most = at === 0 && texts.length > 1 ? left / 2 : left;
     // A shorter beginning of a message is not worth its place.
     if (text.length > most && most < 200) break;
-    const shown =
-      text.length <= most ? text : `${headOf(text, most)}\n[… cut; the whole message is in ${path}]`;
-    chosen.set(at, shown);
+    const cut = text.length > most ? `\n[… cut; the whole message is in ${path}]` : "";
+    chosen.set(at, headOf(text, most) + cut);
     left -= Math.min(text.length, most);
   }
   const messages = [...chosen].sort(([a], [b]) => a - b).map(([, text]) => `<message>\n${text}\n</message>`);
@@ -214,12 +208,8 @@ export function fittingMessages(texts: readonly string[], { path, room }: Words)
   return leftOut === 0 ? messages : [...messages.slice(0, 1), note, ...messages.slice(1)];
 }
 
-function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction {
-  const message =
-    "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
-  runtime.step.tell({ kind: "warning", message });
-  return known;
-}
+const NOT_SUMMARIZED =
+  "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
 
 interface Summarizer {
   /** Default: the model of the request. */

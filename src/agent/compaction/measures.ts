@@ -88,10 +88,7 @@ export class Measures {
   readonly #measured = new NewestOf<Measured>(MOST);
 
   /** `take` notes the reply to a request of `size` estimated tokens, and returns it. */
-  of({ model, messages, runtime }: ModelRequest): {
-    scale: number;
-    take: (reply: AIMessage, size: number) => AIMessage;
-  } {
+  of({ model, messages, runtime }: ModelRequest) {
     const agent = runtime.step.agent.map(({ callId }) => callId);
     const key = [runtime.threadId, ...agent, modelName(model)].join(" ");
     const last = this.#measured.get(key);
@@ -112,13 +109,8 @@ export class Measures {
       const [misses, cached] = isMiss ? [last.misses + 1, last.cached] : [0, read];
       const { window, ...grown } = readGrowth(now, last);
       const measured = Math.min(Math.max(reported / size, 1), LARGEST_SCALE);
-      this.#measured.keep(key, {
-        ...now,
-        ...grown,
-        scale: size < LARGE ? scale : measured,
-        cached,
-        misses,
-      });
+      const rescaled = size < LARGE ? scale : measured;
+      this.#measured.keep(key, { ...now, ...grown, scale: rescaled, cached, misses });
       if (misses === CACHE.misses)
         runtime.step.tell({
           kind: "warning",
@@ -162,10 +154,7 @@ export function estimateUsage(
 export function checkRoom(reply: AIMessage, { model, messages }: ModelRequest): void {
   const window = contextWindow(model) ?? Infinity;
   const sent = reply.usage_metadata?.input_tokens ?? 0;
-  if (!isCut(reply) || !isEmptyReply(reply)) return;
-  if (sent >= 0.95 * window && ESTIMATE.ofAll(messages) > window / 2)
-    throw new RunFailure(
-      "context_overflow",
-      "The model wrote nothing: the request fills its context window.",
-    );
+  if (!isCut(reply) || !isEmptyReply(reply) || sent < 0.95 * window) return;
+  const problem = "The model wrote nothing: the request fills its context window.";
+  if (ESTIMATE.ofAll(messages) > window / 2) throw new RunFailure("context_overflow", problem);
 }

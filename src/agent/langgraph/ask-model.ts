@@ -63,9 +63,9 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
       : withoutCalls),
     ...(options ? { options } : {}),
   };
-  const nameOf = (tool: BindToolsInput): string | undefined =>
-    isStructuredTool(tool) ? tool.name : textMemberOf(memberOf(tool, "function"), "name");
-  const toolNames = [...request.tools, ...tools].flatMap((tool) => nameOf(tool) ?? []);
+  const toolNames = [...request.tools, ...tools].flatMap((tool: BindToolsInput) =>
+    isStructuredTool(tool) ? tool.name : (textMemberOf(memberOf(tool, "function"), "name") ?? []),
+  );
   return { request, input, binding, toolNames };
 }
 

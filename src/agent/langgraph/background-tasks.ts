@@ -68,11 +68,10 @@ export function backgroundTasks(
 
 /** The graph of a subagent that can work by itself, or why there is none. */
 function graphFor({ subagents }: Pick<AgentDefinition, "subagents">, name: string): AgentGraph | string {
-  const known = subagents?.subagents ?? [];
+  const names = (subagents?.subagents ?? []).map((one) => one.name);
   const found = subagents?.find(name);
   if (found === undefined)
-    return `the subagent type ${JSON.stringify(name)} is unknown; the types are ${namesText(known.map((one) => one.name))}`;
-  const { isFork } = found;
-  const why = isFork ? " continues this conversation and" : "";
-  return (isFork ? undefined : found.graph) ?? fill(texts.notInBackground, name, why);
+    return `the subagent type ${JSON.stringify(name)} is unknown; the types are ${namesText(names)}`;
+  if (found.graph && !found.isFork) return found.graph;
+  return fill(texts.notInBackground, name, found.isFork ? " continues this conversation and" : "");
 }

@@ -1,5 +1,4 @@
 /** Carries out one call in a graph task of its own, with everything that governs it. */
-import type { BaseMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
@@ -7,10 +6,9 @@ import { resolveBackend, withRuntime } from "../../backends/runtime.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/unknown.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
-import type { Meter } from "../budget/meter.ts";
 import type { CallStep } from "../calls/call-step.ts";
 import { noEffects } from "../calls/effects.ts";
-import { type Governed, govern } from "../calls/govern.ts";
+import { govern } from "../calls/govern.ts";
 import { governWithOffered } from "../calls/offered-call.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
@@ -62,23 +60,17 @@ export function createToolNode(
       const step = await callStep(definition, { messageId, callId, reply }, state, config);
       const governed = await governWithOffered(made.call, step, config);
       if (governed.kind === "waits") throw governed.pause;
-      return updateOf(governed, step.meter, state.messages);
+      const { call, edited } = governed;
+      const { update, ...result } = governed.result;
+      const { id = "", name, args } = call;
+      const ran = edited && { [EDITED_CALLS]: { [id]: { name, args } } };
+      // The state keeps the time at work where a limit needs it, beside the use of subagents.
+      const changed = { ...update, ...step.meter.spentUpdate(state.messages, update), ...ran };
+      const isChanged = update !== undefined || Object.keys(changed).length > 0;
+      const outcome = toOutcome(call, { ...result, ...(isChanged && { update: changed }) });
+      return showMessages(isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } }));
     });
   };
-}
-
-/** The graph's update. The state keeps the time at work where a limit needs it, beside the use of subagents. */
-function updateOf(
-  { call, result: { update, ...result }, edited }: Exclude<Governed, { kind: "waits" }>,
-  meter: Meter,
-  messages: readonly BaseMessage[],
-): Command {
-  const { id = "", name, args } = call;
-  const ran = edited && { [EDITED_CALLS]: { [id]: { name, args } } };
-  const changed = { ...update, ...meter.spentUpdate(messages, update), ...ran };
-  const isChanged = update !== undefined || Object.keys(changed).length > 0;
-  const outcome = toOutcome(call, { ...result, ...(isChanged && { update: changed }) });
-  return showMessages(isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } }));
 }
 
 /** Collects everything that governs a call, from the task that carries it out. */
@@ -94,10 +86,9 @@ async function callStep(
   const runtime = agentRuntime(config);
   const signal = config.signal ?? new AbortController().signal;
   const { step } = runtime;
-  const spawn = subagents && {
-    spawn: (task: Parameters<SpawnSubagent>[0], id = callId) =>
-      subagents.spawn(task, { callId: id, config, files, folding, state }),
-  };
+  const spawn: SpawnSubagent | undefined =
+    subagents &&
+    ((task, id = callId) => subagents.spawn(task, { callId: id, config, files, folding, state }));
   const ofBackend = backendRuntime(config, files, state, log);
   const backend = withKeptFiles(await resolveBackend(agent.backend, ofBackend), files, agent.keptFolders);
   const own = { ...config, configurable: withRuntime(ofBackend, config.configurable) };
@@ -120,17 +111,11 @@ async function callStep(
         signal,
         backend,
         versionSeen: (path) => versionSeen(state.messages, path),
-        ...spawn,
-        runProgram: async (source) => {
-          const { runProgram } = await import("../calls/program.ts");
-          return runProgram(source, made, govern);
-        },
-        compileProgram: async (source) => {
-          const { compileProgram } = await import("../calls/program.ts");
-          return compileProgram(source, signal);
-        },
-        ...defined({ background: background(callId) }),
-        ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, { callId, signal }) }),
+        runProgram: async (source) => (await import("../calls/program.ts")).runProgram(source, made, govern),
+        compileProgram: async (source) =>
+          (await import("../calls/program.ts")).compileProgram(source, signal),
+        ...defined({ spawn, background: background(callId), ask: askPerson(config, step, callId) }),
+        ...defined({ hold: holdQuestion(config, { callId, signal }) }),
       },
       config: own,
       step,

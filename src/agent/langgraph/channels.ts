@@ -82,28 +82,23 @@ export const filesReducer =
     return Object.fromEntries(next);
   };
 
-/** A channel of the newest value (after `null`, the initial one), which checkpoints hold only where it changed. */
-function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> {
+/** A channel that checkpoints hold only where it changed. */
+function folded<Value extends object>(initial: Value, reducer: (current: Value, writes: Value[]) => Value) {
   const schema = z.custom<Value>(); // zod cannot type the default of a custom schema
-  return new DeltaValue<Value, Value>(schema.default(initial as never), {
-    inputSchema: schema,
-    reducer: (current, writes) => {
-      const newest: Value | null | undefined = writes.at(-1); // a caller may write null
-      return newest === undefined ? current : (newest ?? initial);
-    },
-  });
+  return new DeltaValue<Value, Value>(schema.default(initial as never), { inputSchema: schema, reducer });
 }
+
+/** A channel of the newest value (after `null`, the initial one). */
+const latest = <Value extends object>(initial: Value): DeltaValue<Value, Value> =>
+  folded<Value>(initial, (current, writes) => {
+    const newest: Value | null | undefined = writes.at(-1); // a caller may write null
+    return newest === undefined ? current : (newest ?? initial);
+  });
 
 type ByName<Value> = Readonly<Record<string, Value>>;
 
 const byName = <Value>(): DeltaValue<ByName<Value>, ByName<Value>> =>
-  new DeltaValue(
-    z.custom<ByName<Value>>().default(() => ({})),
-    {
-      inputSchema: z.custom<ByName<Value>>(),
-      reducer: (known: ByName<Value>, writes: ByName<Value>[]) => Object.assign({}, known, ...writes),
-    },
-  );
+  folded<ByName<Value>>({}, (known, writes) => Object.assign({}, known, ...writes));
 
 type RanCall = Pick<ToolCall, "name" | "args">;
 
@@ -138,10 +133,7 @@ export function annotatedReports(state: AgentState): ToolMessage[] {
 export function builtInChannels(nested: boolean, hasGoal: boolean): Record<string, BaseChannel> {
   const channels = new StateSchema({
     todos: latest<Todo[]>([]),
-    [SPENT]: new DeltaValue(
-      z.custom<Partial<Carried>>().default(() => ({})),
-      { inputSchema: z.custom<Partial<Carried>>(), reducer: addSpent },
-    ),
+    [SPENT]: folded<Partial<Carried>>({}, addSpent),
     [FILE_NOTES]: byName<string>(),
     [EDITED_CALLS]: byName<RanCall>(),
     [LEFT_OFF]: byName<string>(),
@@ -178,17 +170,14 @@ export function changedState(
   before: Readonly<Record<string, unknown>>,
   folding: ReadonlySet<string>,
 ): Record<string, unknown> {
-  const changed = Object.entries(sharedState(after)).filter(
-    ([key, value]) => !isDeepStrictEqual(value, before[key]),
-  );
-  return Object.fromEntries(
-    changed.map(([key, value]) => {
-      const earlier = before[key];
-      if (!folding.has(key) || !Array.isArray(earlier) || !Array.isArray(value)) return [key, value];
-      const isLonger = isDeepStrictEqual(value.slice(0, earlier.length), earlier);
-      return [key, isLonger ? (value.slice(earlier.length) as unknown[]) : value];
-    }),
-  );
+  const changed = Object.entries(sharedState(after)).flatMap(([key, value]): Array<[string, unknown]> => {
+    const earlier = before[key];
+    if (isDeepStrictEqual(value, earlier)) return [];
+    if (!folding.has(key) || !Array.isArray(earlier) || !Array.isArray(value)) return [[key, value]];
+    const isLonger = isDeepStrictEqual(value.slice(0, earlier.length), earlier);
+    return [[key, isLonger ? (value.slice(earlier.length) as unknown[]) : value]];
+  });
+  return Object.fromEntries(changed);
 }
 
 /** The channels of a layer: those of its schema, and those that it states as data. */
@@ -202,19 +191,16 @@ export function layerChannels({ name, stateSchema, channels = {} }: Middleware):
 }
 
 export function channelsOf(schema: unknown, owner: string): Record<string, BaseChannel> {
-  const channels = Object.entries(definedChannels(schema, owner));
-  const isPlain = ({ lc_graph_name: name }: BaseChannel): boolean => name === "LastValue";
-  return Object.fromEntries(
-    channels.map(([name, channel]) => [name, isPlain(channel) ? new LastWritten(channel) : channel]),
-  );
+  const channels = { ...definedChannels(schema, owner) };
+  for (const [name, channel] of Object.entries(channels))
+    if (channel.lc_graph_name === "LastValue") channels[name] = new LastWritten(channel);
+  return channels;
 }
 
-export const foldingChannels = (channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> =>
-  new Set(
-    Object.entries(channels)
-      .filter(([, { lc_graph_name: kind }]) => kind === "BinaryOperatorAggregate" || kind === "DeltaChannel")
-      .map(([name]) => name),
-  );
+export function foldingChannels(channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> {
+  const kinds = ["BinaryOperatorAggregate", "DeltaChannel"];
+  return new Set(Object.keys(channels).filter((name) => kinds.includes(channels[name]?.lc_graph_name ?? "")));
+}
 
 /** A value that several calls of a reply may write: the last one counts. LangGraph's own channel would end the run. */
 class LastWritten extends BaseChannel {
@@ -258,8 +244,7 @@ class LastWritten extends BaseChannel {
 function definedChannels(schema: unknown, owner: string): Record<string, BaseChannel> {
   if (StateSchema.isInstance(schema)) return schema.getChannels();
   if (schema instanceof z.ZodObject) {
-    // Fields with a registered reducer get their channel from it, the others one that starts with its
-    // default.
+    // Fields with a registered reducer get their channel from it, the others one that starts with its default.
     const registered: Record<string, BaseChannel> = schemaMetaRegistry.getChannelsForSchema(schema);
     const reduced = Object.entries(registered).filter(([, channel]) => channel.lc_graph_name !== "LastValue");
     return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };

@@ -53,15 +53,6 @@ export async function closeCallsAtLimit(
   return true;
 }
 
-/** Results for the calls of a reply that nothing followed, because the run stopped when it came. */
-export function resultsOfUnbegun(messages: readonly BaseMessage[]): ToolMessage[] {
-  const fate = { why: WHY.replaced, isWaiting: false, hasEffect: false };
-  return callsOf(messages.at(-1)).map((call) => {
-    const { id = "", name } = call;
-    return new ToolMessage({ content: resultOf(call, fate), name, tool_call_id: id, status: "error" });
-  });
-}
-
 /** The checkpointer of a graph. One inside another keeps its thread with that of the outer graph. */
 export function checkpointerOf(
   configurable: Readonly<Record<string, unknown>>,
@@ -87,24 +78,22 @@ async function closeCalls(
 ): Promise<void> {
   const step = await openStep(graph, checkpointer, address, parent);
   // In a step that was broken off, it is unknown which calls of subagents had been answered and had begun.
-  const toolsAskedAbout = async (at: Address): Promise<string[]> => {
-    const open = ending.next === undefined ? [] : await openInterrupts(checkpointer, at);
+  const toolsAskedAbout = async (task: string): Promise<string[]> => {
+    const open = ending.next === undefined ? [] : await openInterrupts(checkpointer, below(address, task));
     return open.flatMap(({ value }) =>
       isRequest(value) ? value.actionRequests.map(({ name }) => name) : [],
     );
   };
   for (const { task, call, files, reached } of step?.left ?? []) {
     const tool = graph.facts.tools.get(call.name);
-    const text = resultOf(call, {
+    const subagent =
+      tool?.kind === "delegate" ? { files, reached, waiting: await toolsAskedAbout(task) } : undefined;
+    const message = resultOf(call, {
       ...ending,
       isWaiting: isWaiting(step?.writes ?? [], task),
       hasEffect: tool?.kind !== "read" && tool?.kind !== "plan",
-      ...(tool?.kind === "delegate"
-        ? { subagent: { files, reached, waiting: await toolsAskedAbout(below(address, task)) } }
-        : {}),
+      subagent,
     });
-    const { id = "", name } = call;
-    const message = new ToolMessage({ content: text, name, tool_call_id: id, status: "error" });
     const next = ending.next === undefined ? {} : { [branchTo(ending.next)]: null };
     const writes = Object.entries({ messages: [message], ...mergedUpdate(files), ...next });
     await checkpointer.putWrites(step?.config ?? {}, writes, task);
@@ -192,12 +181,10 @@ async function subagentStep(
 
 /** True if a call was waiting for approval, so it had not begun. */
 function isWaiting(writes: Writes, task: string): boolean {
-  const own = writes.filter(([writer]) => writer === task);
-  const isAsked = own.some(
-    ([, channel, written]) =>
-      channel === INTERRUPT && interruptsIn(written).some(({ value }) => isRequest(value)),
-  );
-  return isAsked && !own.some(([, channel]) => channel === RESUME);
+  const written = (wanted: string): unknown[] =>
+    writes.flatMap(([writer, channel, value]) => (writer === task && channel === wanted ? [value] : []));
+  const asked = written(INTERRUPT).flatMap(interruptsIn);
+  return asked.some(({ value }) => isRequest(value)) && written(RESUME).length === 0;
 }
 
 const WHY = {
@@ -207,20 +194,22 @@ const WHY = {
 } as const;
 
 function resultOf(
-  { name, args }: ToolCall,
+  { id = "", name, args }: ToolCall,
   fate: Ending & {
     isWaiting: boolean;
     hasEffect: boolean;
-    subagent?: { files: MergedFiles; reached: Progress; waiting: string[] };
+    subagent?: { files: MergedFiles; reached: Progress; waiting: string[] } | undefined;
   },
-): string {
+): ToolMessage {
   const { why, isFailure = false, isWaiting, hasEffect, subagent } = fate;
-  const began = isFailure ? "Tool call did not complete" : "Tool call was cancelled";
+  const began = `${isFailure ? "Tool call did not complete" : "Tool call was cancelled"}: ${why}`;
+  const doubt = " Whether, or how far, it took effect is unknown; check what it would have left behind.";
+  let content = `${began} before ${name} had finished.${hasEffect ? doubt : ""}`;
   if (subagent) {
     const { files, reached, waiting } = subagent;
     const said = lastAnswer(reached.state.messages ?? []);
-    return [
-      `${began}: ${why} before the subagent '${String(args["subagent_type"])}' had finished.`,
+    content = [
+      `${began} before the subagent '${String(args["subagent_type"])}' had finished.`,
       ...(reached.isUnknown && !isWaiting ? [FILES_NOT_KNOWN] : keptFiles(files.update)),
       ...files.conflicts.map(describeConflict),
       ...(waiting.length > 0
@@ -228,18 +217,11 @@ function resultOf(
         : []),
       ...(said === "" ? [] : [`What it said before:\n${said}`]),
     ].join("\n\n");
-  }
-  if (isWaiting) return `${began}: ${why} while ${name} waited for a person's approval. It was not run.`;
-  const doubt = hasEffect
-    ? " Whether, or how far, it took effect is unknown; check what it would have left behind."
-    : "";
-  return `${began}: ${why} before ${name} had finished.${doubt}`;
+  } else if (isWaiting) content = `${began} while ${name} waited for a person's approval. It was not run.`;
+  return new ToolMessage({ content, name, tool_call_id: id, status: "error" });
 }
 
-interface ThreadPlace {
-  thread_id?: unknown;
-  checkpoint_id?: unknown;
-}
+type ThreadPlace = Partial<Record<"thread_id" | "checkpoint_id", unknown>>;
 
 const tupleAt = (checkpointer: BaseCheckpointSaver, { thread_id, checkpoint_id }: ThreadPlace) =>
   checkpointer.getTuple({ configurable: { thread_id, checkpoint_ns: "", ...defined({ checkpoint_id }) } });
@@ -253,16 +235,16 @@ export async function isInStep(checkpointer: BaseCheckpointSaver, place: ThreadP
 export async function finishedCalls(
   checkpointer: BaseCheckpointSaver,
   place: ThreadPlace,
-): Promise<Partial<AgentState>> {
+): Promise<Pick<AgentState, "messages"> & Partial<AgentState>> {
   const writes = (await tupleAt(checkpointer, place))?.pendingWrites ?? [];
   const of = (name: string): unknown[] =>
     writes.flatMap(([, channel, value]) => (channel === name && value !== undefined ? [value] : []));
   const messages = of("messages").flat() as BaseMessage[]; // our channels, and so are the next two
   const files = filesReducer(true)({}, of("files") as FilesUpdate[]);
   const todos = of("todos").at(-1) as AgentState["todos"] | undefined;
-  return {
-    ...(messages.length > 0 ? { messages } : {}),
-    ...(Object.keys(files).length > 0 ? { files } : {}),
-    ...defined({ todos }),
-  };
+  // Nothing followed the calls of the last reply, because the run stopped when it came.
+  const fate = { why: WHY.replaced, isWaiting: false, hasEffect: false };
+  const unbegun = callsOf(messages.at(-1)).map((call) => resultOf(call, fate));
+  const changed = Object.keys(files).length > 0 && { files };
+  return { messages: [...messages, ...unbegun], ...changed, ...defined({ todos }) };
 }

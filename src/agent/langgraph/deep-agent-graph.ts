@@ -16,6 +16,7 @@ import { isObject, defined } from "../../core/unknown.ts";
 import { checkEdit } from "../calls/check.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/middleware.ts";
+import type { HitlResponse } from "../contracts/question.ts";
 import type { AgentFacts, AgentGraph } from "./definition.ts";
 import {
   checkpointerOf,
@@ -23,7 +24,6 @@ import {
   closeCallsAtLimit,
   finishedCalls,
   isInStep,
-  resultsOfUnbegun,
 } from "./close-open-calls.ts";
 import { answersById, withSharedInterrupt, withSharedTask } from "./shared-interrupt.ts";
 import { isTracing, startTrace } from "./tracing.ts";
@@ -31,29 +31,22 @@ import { type Scratchpad, CHECKPOINTER_KEY, RESUMING_KEY } from "./internals.ts"
 import { SCRATCHPAD_KEY, SIGNALS_KEY, STREAM_KEY, graphFailure } from "./internals.ts";
 import { Meter } from "../budget/meter.ts";
 import type { EditCheck, OpenInterrupt } from "./open-interrupts.ts";
-import {
-  answerProblem,
-  resumeValue,
-  denialOfEdit,
-  openInterrupts,
-  withoutOuterCheckpoint,
-} from "./open-interrupts.ts";
+import { answerProblem, resumeValue, openInterrupts } from "./open-interrupts.ts";
 import { INTERNAL_CHANNELS, TOOLS } from "./channels.ts";
 import { agentRuntime, contextOf, expectFanOut, meterOf, withContext } from "./step-of-task.ts";
 import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
 import texts from "./texts.json" with { type: "json" };
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
+type Input = Parameters<Base["_streamIterator"]>[0];
 type Options = Parameters<Base["_streamIterator"]>[1];
 type Drawing = Awaited<ReturnType<Base["getGraphAsync"]>>;
 type Chunks = ReturnType<Base["_streamIterator"]>;
 
 /** Everything LangGraph makes a compiled graph of; `withConfig` copies a graph by its own fields. */
-type Fields = ConstructorParameters<
+type Fields = { facts: AgentFacts } & ConstructorParameters<
   typeof CompiledStateGraph<AgentState, Partial<AgentState>, "__start__">
->[0] & {
-  facts: AgentFacts;
-};
+>[0];
 
 /** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt that it was meant for. */
 export class DeepAgentGraph
@@ -85,8 +78,7 @@ export class DeepAgentGraph
   }
 
   /** Requests of foreign graphs do not name their agent. */
-  readonly #checkEdit: EditCheck = ({ agent }, name, args) =>
-    agent === undefined ? undefined : this.checkCall(agent, name, args);
+  readonly #checkEdit: EditCheck = ({ agent }, ...edit) => agent && this.checkCall(agent, ...edit);
 
   static from(graph: Pick<Base, "builder">, facts: AgentFacts): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
@@ -115,11 +107,9 @@ export class DeepAgentGraph
     return graph;
   }
 
-  override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], given?: Options): Chunks {
-    const options = given && {
-      ...given,
-      configurable: withVisibleStream(withoutOuterCheckpoint(given.configurable)),
-    };
+  override async *_streamIterator(input: Input, given?: Options): Chunks {
+    const configurable = ownConfigurable(given?.configurable);
+    const options: NonNullable<Options> = { ...given, configurable };
     const all = this.#configurable(options);
     // LangGraph's rejected writes in the background could not be caught.
     if (checkpointerOf(all, this) && !all["thread_id"])
@@ -128,15 +118,17 @@ export class DeepAgentGraph
     const isKnown = isObject(input) && Object.keys(input).some((name) => Object.hasOwn(this.channels, name));
     if (input !== null && input !== undefined && !isCommand(input) && !isKnown)
       throw new ConfigurationError("INVALID_INPUT", fill(texts.unknownInput, oneLine(inspect(input), 100)));
-    const checked =
-      isCommand(input) && input.resume !== undefined
-        ? await this.#checked(input, options)
-        : await this.#withFinishedCalls(withMessageIds(input), options);
+    let checked = input;
+    if (!isCommand(input)) checked = await this.#withFinishedCalls(withMessageIds(input), options);
+    else if (input.resume !== undefined && checkpointerOf(all, this)) {
+      const { update, goto } = input;
+      const resume = answersById(input.resume, await this.#open(options), this.#checkEdit);
+      checked = new Command({ resume, ...defined({ update, goto }) });
+    }
     // Counts the use of this graph against its own limits and those of the graphs above it.
-    const { configurable = {} } = options ?? {};
     const meter = new Meter(this.facts.limits, contextOf({ configurable }).meter);
     const chunks = this.#traced(checked, { ...options, configurable: withContext(configurable, { meter }) });
-    const modes = [options?.streamMode ?? this.streamMode].flat();
+    const modes = [options.streamMode ?? this.streamMode].flat();
     const showsInterrupts = modes.includes("values") || modes.includes("updates");
     const isInside = configurable[CHECKPOINTER_KEY] !== undefined;
     yield* showsInterrupts && !isInside ? withSharedInterrupt(chunks, () => this.#open(options)) : chunks;
@@ -170,7 +162,7 @@ export class DeepAgentGraph
   }
 
   /** Reports to the tracer of the process, if it has one. A graph below another one belongs to its trace. */
-  async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
+  async *#traced(input: Input, options: NonNullable<Options>): Chunks {
     const configurable = this.#configurable(options);
     const { trace: above, tracePlace: place } = contextOf({ configurable });
     if (above) return yield* this.#endingAtLimits(input, options);
@@ -196,10 +188,7 @@ export class DeepAgentGraph
   }
 
   /** Ends a graph in order when a limit stops an agent while calls wait for a person: they are cancelled. */
-  async *#endingAtLimits(
-    input: Parameters<Base["_streamIterator"]>[0],
-    options: NonNullable<Options>,
-  ): Chunks {
+  async *#endingAtLimits(input: Input, options: NonNullable<Options>): Chunks {
     const { configurable } = options;
     const meter = meterOf({ configurable }, this.facts.limits);
     const place = { ...(configurable?.[SCRATCHPAD_KEY] as Scratchpad | undefined) }; // LangGraph changes it
@@ -239,11 +228,7 @@ export class DeepAgentGraph
    * Works inside a task of another graph, and passes its state to `reached` after each step if it is watched, else at its
    * end. LangGraph's `stream` does so through more streams, which take a good part of each step's time.
    */
-  async workInside(
-    config: RunnableConfig,
-    input: Partial<AgentState>,
-    reached: (state: unknown) => void,
-  ): Promise<void> {
+  async workInside(...[config, input, reached]: Parameters<AgentGraph["workInside"]>): Promise<void> {
     // Its own configuration counts, not that of the agent that delegates.
     const given = { ...config, ...defined({ recursionLimit: this.config?.recursionLimit }) };
     const work = async (options: RunnableConfig): Promise<void> => {
@@ -272,31 +257,25 @@ export class DeepAgentGraph
       const { [interrupt.id]: answer } = answers;
       if (answer === undefined || answerProblem(interrupt, answer, () => undefined) !== undefined) return [];
       const problem = answerProblem(interrupt, answer, this.#checkEdit);
-      return [[interrupt.id, problem === undefined ? resumeValue(interrupt, answer) : denialOfEdit(problem)]];
+      if (problem === undefined) return [[interrupt.id, resumeValue(interrupt, answer)]];
+      // It denies the call even if a person may not reject it.
+      const message = `Error: A person changed this call to one that cannot run. ${problem}`;
+      const denial: HitlResponse = { decisions: [{ type: "reject", message, expired: true }] };
+      return [[interrupt.id, denial]];
     });
     return Object.fromEntries(fitting);
   }
 
   /** A new message for a thread that stopped in the middle of a step. */
-  async #withFinishedCalls<Input>(input: Input, options: Options): Promise<Input> {
+  async #withFinishedCalls(input: Input, options: Options): Promise<Input> {
     const configurable = this.#configurable(options);
-    const isNested = configurable[CHECKPOINTER_KEY] !== undefined;
-    if (typeof this.checkpointer !== "object" || isNested || configurable["thread_id"] === undefined)
-      return input;
-    if (!hasMessages(input) || !(await isInStep(this.checkpointer, configurable))) return input;
+    const isKeptHere =
+      configurable[CHECKPOINTER_KEY] === undefined && configurable["thread_id"] !== undefined;
+    if (typeof this.checkpointer !== "object" || !isKeptHere || !hasMessages(input)) return input;
+    if (!(await isInStep(this.checkpointer, configurable))) return input;
     if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
-    const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
-    const closed = [...messages, ...resultsOfUnbegun(messages)];
-    return { ...rest, ...input, messages: [...closed, ...[input.messages].flat()] };
-  }
-
-  async #checked(command: Command, options: Options): Promise<Command> {
-    if (checkpointerOf(this.#configurable(options), this) === undefined) return command;
-    const { update, goto } = command;
-    return new Command({
-      resume: answersById(command.resume, await this.#open(options), this.#checkEdit),
-      ...defined({ update, goto }),
-    });
+    const { messages, ...rest } = await finishedCalls(this.checkpointer, configurable);
+    return { ...rest, ...input, messages: [...messages, ...[input.messages].flat()] };
   }
 }
 
@@ -345,10 +324,13 @@ interface GraphStream {
   push(chunk: [namespace: string[], mode: string, payload: unknown, ...others: unknown[]]): void;
 }
 
-/** `configurable` of a graph whose steps reach the stream of the graph around it, if that has one, without them. */
-function withVisibleStream(configurable: Record<string, unknown> = {}): Record<string, unknown> {
+/** `configurable` of a graph. Its steps reach the stream of the graph around it, if it has one, without internals. */
+function ownConfigurable(given: Record<string, unknown> = {}): Record<string, unknown> {
+  const { checkpoint_id: _outer, ...inner } = given;
+  // With the checkpoint of the graph around it, LangGraph would repeat finished calls.
+  const configurable = given[CHECKPOINTER_KEY] === undefined ? { ...given } : inner;
   const stream = configurable[STREAM_KEY] as GraphStream | undefined; // LangGraph's
-  if (!stream) return { ...configurable };
+  if (!stream) return configurable;
   const { modes } = stream;
   const push: GraphStream["push"] = ([namespace, mode, payload, ...others]) =>
     stream.push([namespace, mode, VISIBLE[mode]?.(payload) ?? payload, ...others]);
@@ -358,15 +340,13 @@ function withVisibleStream(configurable: Record<string, unknown> = {}): Record<s
 /** A checkpoint has `values`; a task has its `input`, and when it ended the writes as its `result`. */
 const stepOf = (step: unknown): unknown =>
   mapped(mapped(step, ["values", "input"], withoutInternals), ["result"], (result) =>
-    Array.isArray(result)
-      ? result.filter((write) => !(Array.isArray(write) && INTERNAL_CHANNELS.has(write[0])))
-      : withoutInternals(result),
+    Array.isArray(result) ? result.filter(isVisible) : withoutInternals(result),
   );
 
+const isVisible = (write: unknown): boolean => !(Array.isArray(write) && INTERNAL_CHANNELS.has(write[0]));
+
 const withoutInternals = (state: unknown): unknown =>
-  isRecord(state)
-    ? Object.fromEntries(Object.entries(state).filter(([name]) => !INTERNAL_CHANNELS.has(name)))
-    : state;
+  isRecord(state) ? Object.fromEntries(Object.entries(state).filter(isVisible)) : state;
 
 /** Applies `change` to those of these members that the value has. */
 function mapped(given: unknown, names: readonly string[], change: (value: unknown) => unknown): unknown {

@@ -138,10 +138,8 @@ function withWhole({ further, ...answer }: CallResult, shown: readonly CallResul
   return { ...answer, ...others, whole: { ...whole, start, end } };
 }
 
-type Wrapper<Request, Result> = (
-  request: Request,
-  next: (request: Request) => Promise<Result>,
-) => Promise<Result>;
+type Handler<Request, Result> = (request: Request) => Promise<Result>;
+type Wrapper<Request, Result> = (request: Request, next: Handler<Request, Result>) => Promise<Result>;
 
 /** `wrap` with its own context and a checked answer. `accept` also gets the last result of the inner handler. */
 function adaptWrapper<Request extends { readonly runtime: AgentRuntime }, Result>(
@@ -184,10 +182,7 @@ function withOwnContext({ name, contextSchema }: Source, runtime: AgentRuntime):
   // Strict schemas would refuse the keys of other middleware.
   const shape = isInteropZodObject(contextSchema) ? getInteropZodObjectShape(contextSchema) : context;
   const own = Object.entries(context).filter(([key]) => Object.hasOwn(shape, key));
-  const parsed = interopSafeParse(
-    contextSchema,
-    shape === context ? context : (Object.fromEntries(own) as unknown),
-  );
+  const parsed = interopSafeParse(contextSchema, shape === context ? context : Object.fromEntries(own));
   if (parsed.success) return { ...runtime, context: parsed.data };
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new ConfigurationError("INVALID_CONTEXT", fill(texts.invalidContext, name, problems.join("; ")));
@@ -222,32 +217,28 @@ function applyCommand(
   return reply;
 }
 
-interface MiddlewareCall {
+interface HookCall {
   middleware: string;
   hook: string;
-  runtime: AgentRuntime;
   log: Logger;
 }
 
 /** Runs a hook, whose own errors become failures of the middleware. `passed`: failures from further in. */
 async function hooked<Result>(
-  { middleware, hook, runtime, log }: MiddlewareCall,
+  call: HookCall & { runtime: AgentRuntime },
   run: () => Result | Promise<Result>,
   passed: ReadonlySet<unknown> = new Set(),
 ): Promise<Result> {
   try {
     return await run();
   } catch (error) {
-    if (passed.has(error) || isGraphBubbleUp(error) || runtime.signal?.aborted === true) throw error;
-    throw failureOf(error, { middleware, hook, log });
+    if (passed.has(error) || isGraphBubbleUp(error) || call.runtime.signal?.aborted === true) throw error;
+    throw failureOf(error, call);
   }
 }
 
 /** Logs an error of a hook, and returns it as a failure of the middleware. Expected errors are returned unchanged. */
-function failureOf(
-  error: unknown,
-  { middleware, hook, log }: Pick<MiddlewareCall, "middleware" | "hook" | "log">,
-): unknown {
+function failureOf(error: unknown, { middleware, hook, log }: HookCall): unknown {
   if (error instanceof DeepAgentError && !(error instanceof MiddlewareFailure)) return error;
   log.error("middleware_error", { middleware, hook, error });
   if (error instanceof MiddlewareFailure) return error;

@@ -54,9 +54,8 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
         issues = check(args);
       }
       if (issues.length > 0) return { ok: false, message: invalidArguments(offered.name, issues) };
-      return isRecord(args)
-        ? { ok: true, args: { ...args } }
-        : { ok: false, message: `Invalid arguments for ${offered.name}: expected an object` };
+      if (isRecord(args)) return { ok: true, args: { ...args } };
+      return { ok: false, message: `Invalid arguments for ${offered.name}: expected an object` };
     },
     run: async (call, { config, state, step }) => {
       // LangChain's tools read the run from their configuration.

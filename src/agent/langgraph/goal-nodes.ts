@@ -5,7 +5,7 @@ import { Command, isGraphBubbleUp } from "@langchain/langgraph";
 import { defined } from "../../core/unknown.ts";
 import { errorMessage, isTransient } from "../../core/errors.ts";
 import type { Answer } from "../../tools/request.ts";
-import type { CriterionVerdict, GoalState } from "../contracts/goal.ts";
+import type { GoalState } from "../contracts/goal.ts";
 import type { AgentState, StateUpdate } from "../contracts/state.ts";
 import { afterRound, roundsUsed, settled } from "../budget/goal-rounds.ts";
 import { currentRun, lastRunAnswer, stopMessage, readStopReason } from "../budget/limits.ts";
@@ -43,15 +43,11 @@ export function goalNodes(
   goal: Goal,
   routes: { again: string; end: string },
 ): GraphNodes {
-  const places: Readonly<Record<GoalState["status"], string>> = {
-    open: routes.again,
-    asked: PERSON,
-    met: routes.end,
-    accepted: routes.end,
-    not_met: routes.end,
+  const places: Partial<Record<GoalState["status"], string>> = { open: routes.again, asked: PERSON };
+  const onward = (update: StateUpdate, state: GoalState): Command => {
+    const goto = places[state.status] ?? routes.end;
+    return showMessages(new Command({ update: { ...update, [GOAL]: state }, goto }));
   };
-  const onward = (update: StateUpdate, state: GoalState): Command =>
-    showMessages(new Command({ update: { ...update, [GOAL]: state }, goto: places[state.status] }));
   return {
     [JUDGE]: {
       work: async (state: AgentState, config: RunnableConfig) => {
@@ -99,7 +95,7 @@ async function judgeRound(
   definition: AgentDefinition,
   state: AgentState,
   config: RunnableConfig,
-): Promise<{ verdicts: CriterionVerdict[]; update: Record<string, unknown> }> {
+) {
   const step = taskStep(config);
   const description = `Round ${round} of ${goal.rounds}`;
   const segment = tellChild("subagent_started", `${JUDGE}-${round}`, JUDGE, description, step);
@@ -114,7 +110,8 @@ async function judgeRound(
     (name) => definition.tools.get(name)?.kind === "execute",
   );
   const input = taskMessage(material, { startNote: contextOf(config).startNote });
-  const { reached, failure } = await work(goal.judge, { messages: [input] }, nested);
+  const { reached, why } = await work(goal.judge, { messages: [input] }, nested);
+  const failure = `The judge failed: ${why}`;
   const verdicts = readFindings(reached.structuredResponse, goal.criteria, failure);
   const text = verdicts.map(({ criterion, verdict }) => `${verdict}: ${criterion}`).join("; ");
   const isDone = reached.structuredResponse !== undefined;
@@ -123,21 +120,17 @@ async function judgeRound(
   return { verdicts, update };
 }
 
-/** Works until the judge ends. `failure`: why it has no findings, if it has none. */
-async function work(
-  judge: AgentGraph,
-  input: Partial<AgentState>,
-  config: RunnableConfig,
-): Promise<{ reached: Partial<AgentState>; failure: string }> {
+/** Works until the judge ends. `why`: the reason why it has no findings, if it has none. */
+async function work(judge: AgentGraph, input: Partial<AgentState>, config: RunnableConfig) {
   let reached: Partial<AgentState> = {};
   try {
     await judge.workInside(config, input, (state) => (reached = state as Partial<AgentState>)); // our graph's
     const { messages = [] } = reached;
     const why = readStopReason(messages.at(-1)) === undefined ? "it gave no findings" : lastAnswer(messages);
-    return { reached, failure: `The judge failed: ${why}` };
+    return { reached, why };
   } catch (error) {
     if (isGraphBubbleUp(error) || isTransient(error) || config.signal?.aborted) throw error;
-    return { reached, failure: `The judge failed: ${errorMessage(graphFailure(error))}` };
+    return { reached, why: errorMessage(graphFailure(error)) };
   }
 }
 

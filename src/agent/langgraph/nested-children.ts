@@ -147,8 +147,12 @@ export class SubagentRunner implements Subagents {
       const names = namesText(this.subagents.map(({ name }) => name));
       return toolError(`invoked agent of type ${task.subagentType}, the only allowed types are ${names}`);
     }
-    const problem = buildProblem(subagent);
-    if (problem !== undefined) return toolError(`subagent '${subagent.name}' cannot be started: ${problem}`);
+    try {
+      void subagent.runnable; // which may be built on this first use, and have mistakes in its parameters
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      return toolError(`subagent '${subagent.name}' cannot be started: ${error.message}`);
+    }
     const { description } = task;
     const { callId, config } = scope;
     if (this.#slots.isFull)
@@ -173,7 +177,12 @@ export class SubagentRunner implements Subagents {
   ): Promise<ToolResult> {
     const { state } = scope;
     const task = JSON.stringify([subagent.name, description]);
-    const left = await stateLeft(subagent, task, scope);
+    const { thread_id, [CHECKPOINTER_KEY]: kept } = scope.config.configurable ?? {};
+    const checkpoint_ns = subagent.graph && leftOffIn(state)[task];
+    // The state that it had reached when it lost its model in the same task.
+    const left = checkpoint_ns // where it is known, so is the checkpointer
+      ? await stateReached(subagent.runnable, kept as BaseCheckpointSaver, { thread_id, checkpoint_ns })
+      : undefined;
     const input = {
       ...sharedState(state),
       ...(subagent.isFork ? contextState(state) : {}),
@@ -196,22 +205,11 @@ export class SubagentRunner implements Subagents {
       const failure = graphFailure(error);
       const saidLast = failure instanceof NoStructuredResponse ? failure.said : "";
       // It can continue in the namespace of its checkpoints, if anything stores them.
-      const { checkpoint_ns: namespace, [CHECKPOINTER_KEY]: checkpointer } = scope.config.configurable ?? {};
-      const isKept = subagent.graph && checkpointer !== undefined && typeof namespace === "string";
+      const namespace: unknown = scope.config.configurable?.["checkpoint_ns"];
+      const isKept = subagent.graph && kept !== undefined && typeof namespace === "string";
       const place = isKept && failureFacts(error).retryable ? namespace : undefined;
       return report(reached, subagent, scope, account, { failure: errorMessage(failure), saidLast, place });
     }
-  }
-}
-
-/** The mistake in the parameters of a subagent that is built on its first use. */
-function buildProblem(subagent: BuiltSubagent): string | undefined {
-  try {
-    void subagent.runnable;
-    return undefined;
-  } catch (error) {
-    if (error instanceof ConfigurationError) return error.message;
-    throw error;
   }
 }
 
@@ -223,25 +221,10 @@ async function* statesOf(
   const stateful = statefulRunnable(runnable);
   // The configuration of a graph on a server is sent there, without our keys, which hold this thread's files.
   const shared = Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith("__"));
-  const own =
-    isGraph(runnable) && "graphId" in runnable
-      ? { ...config, configurable: Object.fromEntries(shared) }
-      : config;
+  const isRemote = isGraph(runnable) && "graphId" in runnable;
+  const own = isRemote ? { ...config, configurable: Object.fromEntries(shared) } : config;
   if (!stateful) return yield await runnable.invoke(input, own);
   yield* await stateful.stream(input, { ...own, streamMode: "values" } as RunnableConfig); // LangGraph's option
-}
-
-/** The state a subagent had reached when it lost its model in the same task; absent where it did not. */
-async function stateLeft(
-  { graph }: BuiltSubagent,
-  task: string,
-  scope: SpawnScope,
-): Promise<Partial<AgentState> | undefined> {
-  const { configurable } = scope.config;
-  const checkpoint_ns = leftOffIn(scope.state)[task];
-  if (!graph || !checkpoint_ns) return undefined;
-  const checkpointer = configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // where the place is known, it is
-  return stateReached(graph, checkpointer, { thread_id: configurable?.["thread_id"], checkpoint_ns });
 }
 
 const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
@@ -257,17 +240,13 @@ function report(
   subagent: BuiltSubagent,
   scope: SpawnScope,
   { task, started, account }: { task: string; started: ThreadFiles; account: Meter },
-  {
-    failure,
-    saidLast,
-    place = "",
-  }: Partial<Record<"failure" | "saidLast" | "place", string | undefined>> = {},
+  failed: Partial<Record<"failure" | "saidLast" | "place", string | undefined>> = {},
 ): ToolResult {
+  const { failure, saidLast, place = "" } = failed;
   const state = subagent.graph ? (output as Partial<AgentState>) : foreignState(output); // of ours it is that
-  const changed = Object.entries(state.files ?? {}).filter(
-    ([path, data]) => subagent.graph !== undefined || started.get(path) !== data,
-  );
-  const merged = mergeFiles(Object.fromEntries(changed), started, scope.files, scope.callId);
+  const isChanged = ([path, data]: [string, unknown]) => subagent.graph || started.get(path) !== data;
+  const changed = Object.fromEntries(Object.entries(state.files ?? {}).filter(isChanged));
+  const merged = mergeFiles(changed, started, scope.files, scope.callId);
   scope.files.apply(merged.update);
   const notes = merged.conflicts.map(describeConflict);
   const { messages } = currentRun(state.messages ?? []);
@@ -280,13 +259,13 @@ function report(
   const noAnswer =
     "it ended without an answer. A runnable must return a text, a message, or a state with `messages`.";
   const why = failure ?? (answer === "" ? noAnswer : undefined);
-  const failed = failureReport(subagent, state.messages ?? [], merged.update, why, saidLast);
+  const problem = failureReport(subagent, state.messages ?? [], merged.update, why, saidLast);
   if (place !== "")
     notes.push("Start it again with the same description, and it continues from where it was.");
   const wasLeft = leftOffIn(scope.state)[task] ?? "";
   return {
-    content: [failed ?? answer, ...notes].join("\n\n"),
-    ...(failed === undefined ? {} : { status: "error" }),
+    content: [problem ?? answer, ...notes].join("\n\n"),
+    ...(problem === undefined ? {} : { status: "error" }),
     update: {
       ...spentUpdate(state, scope, account),
       ...changedState(state, scope.state, scope.folding),

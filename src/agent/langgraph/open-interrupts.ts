@@ -92,11 +92,7 @@ export type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
 /** The tasks of a step that have finished: those with a write to another channel than the three of LangGraph. */
 export const finishedTasks = (writes: Writes): ReadonlySet<string> =>
-  new Set(
-    writes
-      .filter(([, channel]) => channel !== INTERRUPT && channel !== RESUME && channel !== ERROR)
-      .map(([task]) => task),
-  );
+  new Set(writes.flatMap(([task, channel]) => ([INTERRUPT, RESUME, ERROR].includes(channel) ? [] : [task])));
 
 /** Interrupts of tasks that have not finished. */
 function openQuestions(writes: Writes): Writes {
@@ -137,12 +133,6 @@ export function answerProblem(
   return undefined;
 }
 
-/** The decision in place of an edit that cannot run. It denies the call even if a person may not reject it. */
-export const denialOfEdit = (problem: string): HitlResponse => {
-  const message = `Error: A person changed this call to one that cannot run. ${problem}`;
-  return { decisions: [{ type: "reject", message, expired: true }] };
-};
-
 export const isAsked = (value: unknown): value is AskedQuestion =>
   isRecord(value) && isRecord(value["question"]) && typeof value["toolCallId"] === "string";
 
@@ -150,7 +140,7 @@ export const isAsked = (value: unknown): value is AskedQuestion =>
 function asAnswer(given: unknown): Answer {
   const values = isRecord(given) ? given : { answer: given };
   const types: readonly unknown[] = ["fields", "value", "opened", "decline", "expired"];
-  if (isRecord(given) && types.includes(given["type"])) return given as Answer; // whose values are checked
+  if (types.includes(values["type"])) return given as Answer; // whose values are checked
   return { type: "fields", values: values as Record<string, Value> };
 }
 
@@ -202,25 +192,14 @@ export async function refuseBroadcastAnswer({ configurable = {} }: RunnableConfi
   delete scratchpad.nullResume;
 }
 
-/** `configurable` without the checkpoint of the graph around it, with which LangGraph would repeat finished calls. */
-export function withoutOuterCheckpoint(configurable: Record<string, unknown> = {}): Record<string, unknown> {
-  if (configurable[CHECKPOINTER_KEY] === undefined) return configurable;
-  const { checkpoint_id: _outer, ...own } = configurable;
-  return own;
-}
-
 /** True if only the running task has asked, in its graph and the graphs around it; otherwise the answer is removed. */
 async function isOnlyQuestion(configurable: Record<string, unknown>): Promise<boolean> {
   const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's
   const { thread_id, checkpoint_ns: own } = configurable;
   if (typeof checkpointer !== "object" || typeof own !== "string") return false;
-  const parts = own.split("|");
+  const places = own.split("|").map((_, depth, parts) => parts.slice(0, depth).join("|"));
   const around = await Promise.all(
-    parts.map((_, depth) =>
-      checkpointer.getTuple({
-        configurable: { thread_id, checkpoint_ns: parts.slice(0, depth).join("|") },
-      }),
-    ),
+    places.map((checkpoint_ns) => checkpointer.getTuple({ configurable: { thread_id, checkpoint_ns } })),
   );
   const tuples = around.filter((tuple) => tuple !== undefined);
   const hasOneTask = ({ pendingWrites = [] }: CheckpointTuple): boolean =>

@@ -47,9 +47,8 @@ function toCommand(call: ToolCall, result: CallResult, native: Command): Command
 
 export function fromOutcome(outcome: Outcome): CallResult {
   if (!isCommand(outcome)) return fromMessage(outcome);
-  const [first = { content: "" }, ...further] = (messagesIn(outcome) ?? []).flatMap((message) =>
-    ToolMessage.isInstance(message) ? [fromMessage(message)] : [],
-  );
+  const shown = (messagesIn(outcome) ?? []).filter((message) => ToolMessage.isInstance(message));
+  const [first = { content: "" }, ...further] = shown.map(fromMessage);
   const { messages: _shown, ...update } = Array.isArray(outcome.update) ? {} : { ...outcome.update };
   return {
     ...first,
@@ -72,13 +71,10 @@ function messagesIn({ update }: Command): unknown[] | undefined {
 
 /** Shows messages to stream mode `messages`, which does not look into commands; `streamed` ones were shown before. */
 export function showMessages(answer: Command, streamed: readonly BaseMessage[] = []): Command {
-  const { update } = answer;
-  const given: unknown = Array.isArray(update)
-    ? update.findLast(([channel]) => channel === "messages")?.[1]
-    : update?.["messages"];
-  const shown = [given]
-    .flat()
-    .filter((message) => BaseMessage.isInstance(message) && !streamed.includes(message));
+  const { update = {} } = answer;
+  const { messages } = (Array.isArray(update) ? Object.fromEntries(update) : update) ?? {};
+  const isShown = (message: unknown) => BaseMessage.isInstance(message) && !streamed.includes(message);
+  const shown = [messages].flat().filter(isShown);
   return shown.length === 0 ? answer : Object.assign(answer, { messages: shown });
 }
 
@@ -90,10 +86,8 @@ export const storedEffects = (log: EffectLog, at: CallIdentity): Effects => ({
   find: async () => {
     const known = await log.find(at);
     if (known?.outcome) return { result: fromOutcome(await revive(known.outcome)) };
-    const { handle } = known ?? {};
-    return (
-      known && (handle === undefined ? {} : { handle: JSON.parse(Buffer.from(handle).toString()) as unknown })
-    );
+    if (known?.handle === undefined) return known && {};
+    return { handle: JSON.parse(Buffer.from(known.handle).toString()) as unknown };
   },
   begin: (tool) => log.begin(at, tool),
   finish: async (call, result) => log.finish(at, await store(toOutcome(call, result))),

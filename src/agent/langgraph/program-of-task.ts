@@ -12,6 +12,7 @@ import type {
   InnerRecord,
   ProgramQuestions,
   ProgramRecords,
+  ProgramScope,
   ProgramStart,
   WaitingCall,
 } from "../contracts/program.ts";
@@ -34,18 +35,9 @@ export function programScope(
   const { effects } = contextOf(config);
   const isKept = typeof config.configurable?.[CHECKPOINTER_KEY] === "object";
   return {
-    // Without a checkpointer, nothing starts again.
-    records: isKept
-      ? keptRecords(config)
-      : { begin: async (start) => ({ start, calls: new Map() }), put: async () => undefined },
-    questions: async () =>
-      isKept
-        ? questionsSoFar(config, step, at.callId)
-        : {
-            shown: () => [],
-            next: () => undefined,
-            ask: () => Promise.reject(new Error("nobody can be asked in a graph without a checkpointer")),
-          },
+    ...(isKept
+      ? { records: keptRecords(config), questions: () => questionsSoFar(config, step, at.callId) }
+      : UNKEPT),
     get config() {
       const { [CHECKPOINTER_KEY]: _checkpointer, ...configurable } = own.configurable ?? {};
       return { ...own, configurable };
@@ -54,6 +46,16 @@ export function programScope(
     effectsFor: ({ number }) => (effects ? storedEffects(effects, { ...at, inner: number }) : noEffects),
   };
 }
+
+/** Without a checkpointer, nothing starts again. */
+const UNKEPT: Pick<ProgramScope, "records" | "questions"> = {
+  records: { begin: async (start) => ({ start, calls: new Map() }), put: async () => undefined },
+  questions: async () => ({
+    shown: () => [],
+    next: () => undefined,
+    ask: () => Promise.reject(new Error("nobody can be asked in a graph without a checkpointer")),
+  }),
+};
 
 /** A record begins as `{ start }` with the program, and is `{ number, record }` for each call. */
 type StoredRecord = { start: ProgramStart } | { number: number; record: InnerRecord };
@@ -132,11 +134,8 @@ function questionFor(
   const requests = byNumber.flatMap(({ number, asked }) =>
     "approval" in asked ? [{ number, request: asked.approval }] : [],
   );
-  const program = (batch: AskedByProgram["batches"][number]): AskedByProgram => ({
-    outer,
-    batches: [...batches, batch],
-  });
-  if (requests.length > 0) {
+  const program = (batch: AskedByProgram["batches"][number]) => ({ outer, batches: [...batches, batch] });
+  if (requests.length > 0)
     return {
       actionRequests: requests.flatMap(({ request }) => request.actionRequests),
       reviewConfigs: requests.flatMap(({ request }) => request.reviewConfigs),
@@ -144,7 +143,6 @@ function questionFor(
       ...(number > 1 ? { question: number } : {}),
       program: program(requests.map(({ number, request }) => ({ number, shown: request.shown ?? [] }))),
     };
-  }
   const [first] = byNumber;
   if (!first || !("question" in first.asked)) throw new Error("a program stopped without a question");
   return {

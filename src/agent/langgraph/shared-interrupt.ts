@@ -38,10 +38,7 @@ function shownInterrupts(open: readonly OpenInterrupt[]): Shown[] {
       interrupt: { id, value, ...defined({ response_schema: schema }) },
       ids: new Set([id]),
     }));
-  return calls.length === 0 ? others : [sharedInterrupt(calls), ...others];
-}
-
-function sharedInterrupt(calls: readonly WaitingCall[]): Shown {
+  if (calls.length === 0) return others;
   const agents = calls.map(({ value }) => value.agent);
   const agent = agents.every((one) => isDeepStrictEqual(one, agents[0])) ? agents[0] : undefined;
   const value: HitlRequest = {
@@ -51,20 +48,16 @@ function sharedInterrupt(calls: readonly WaitingCall[]): Shown {
     reviewConfigs: calls.flatMap(({ value: request }) => request.reviewConfigs),
     ...defined({ agent }),
   };
-  return {
-    interrupt: { id: sharedId(calls), value },
-    ids: new Set(calls.map(({ interruptId }) => interruptId)),
-  };
+  const ids = new Set(calls.map(({ interruptId }) => interruptId));
+  return [{ interrupt: { id: sharedId(calls), value }, ids }, ...others];
 }
 
 /** The id of one call, or one that stands for exactly these: decisions count by their place in the list. */
 function sharedId(calls: readonly OpenInterrupt[]): string | undefined {
   const [first, ...others] = calls.map(({ id }) => id);
   if (first === undefined || others.length === 0) return first;
-  return createHash("sha256")
-    .update([first, ...others].join())
-    .digest("hex")
-    .slice(0, 32);
+  const digest = createHash("sha256").update([first, ...others].join());
+  return digest.digest("hex").slice(0, 32);
 }
 
 /** Holds interrupts back until the graph stops, because only then all of them are known. */
@@ -76,13 +69,12 @@ export async function* withSharedInterrupt<Chunk>(
   for await (const chunk of chunks) {
     const last: unknown = Array.isArray(chunk) ? chunk.at(-1) : chunk;
     const asked = isInterrupted(last) ? last[INTERRUPT] : [];
-    if (asked.length === 0) {
-      yield chunk;
-      continue;
+    if (asked.length === 0) yield chunk;
+    else {
+      const place = Array.isArray(chunk) ? JSON.stringify(chunk.slice(0, -1)) : "";
+      const ids = asked.map(({ id }) => id);
+      held.set(place, { chunk, ids: [...(held.get(place)?.ids ?? []), ...ids] });
     }
-    const place = Array.isArray(chunk) ? JSON.stringify(chunk.slice(0, -1)) : "";
-    const ids = asked.map(({ id }) => id);
-    held.set(place, { chunk, ids: [...(held.get(place)?.ids ?? []), ...ids] });
   }
   if (held.size === 0) return;
   const shown = shownInterrupts(await open());

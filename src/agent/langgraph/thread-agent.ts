@@ -65,7 +65,10 @@ export class ThreadAgent implements Agent {
     for (;;) {
       const { asked, reached } = await this.#run(threadId, next, context, options);
       options.signal.throwIfAborted();
-      const waiting = asked && whatWaits(await this.#open(threadId), asked);
+      const { checkpointer } = this.graph;
+      if (typeof checkpointer !== "object") throw new Error("an agent without a checkpointer cannot wait");
+      // All open interrupts, in subagents too. A limit closes earlier questions.
+      const waiting = asked && whatWaits(await openInterrupts(checkpointer, { thread_id: threadId }), asked);
       if (waiting && !waiting.childAwaited) return { kind: "paused", ...waiting };
       // A limit has closed the requests, or a call that waits looked before another one saw the message.
       const state = reached ?? valuesOf(await this.#thread(threadId));
@@ -107,13 +110,6 @@ export class ThreadAgent implements Agent {
       files: new StepFiles(files ?? {}).atStart(),
       meter: new Meter(this.#limits),
     };
-  }
-
-  /** All open interrupts, in subagents too. A limit closes earlier questions. */
-  async #open(threadId: string): Promise<OpenInterrupt[]> {
-    const { checkpointer } = this.graph;
-    if (typeof checkpointer !== "object") throw new Error("an agent without a checkpointer cannot wait");
-    return openInterrupts(checkpointer, { thread_id: threadId });
   }
 
   /**
@@ -207,14 +203,11 @@ export function snapshotOf(state: StateSnapshot): AgentSnapshot {
   return { todos, files: Object.fromEntries(present), answer: finalText(messages) };
 }
 
-export function finishedEvent({ messages = [], structuredResponse }: Partial<AgentState>): AgentEnd {
-  const stopReason = readStopReason(messages.at(-1));
-  return {
-    kind: "finished",
-    answer: finalText(messages) || directAnswer(messages),
-    ...defined({ structured: structuredResponse, stopReason }),
-  };
-}
+export const finishedEvent = ({ messages = [], structuredResponse }: Partial<AgentState>): AgentEnd => ({
+  kind: "finished",
+  answer: finalText(messages) || directAnswer(messages),
+  ...defined({ structured: structuredResponse, stopReason: readStopReason(messages.at(-1)) }),
+});
 
 /** The questions of a thread that stopped, in the order of `asked`; undefined if nothing can be answered. */
 export function whatWaits(
@@ -228,8 +221,7 @@ export function whatWaits(
     .toSorted((a, b) => asked.indexOf(a.id) - asked.indexOf(b.id));
   const interrupts = waiting.flatMap(({ id, value }) => (isRequest(value) ? [{ id, request: value }] : []));
   const questions = waiting.filter(({ value }) => !isRequest(value)).map(questionOf);
-  if (waiting.length === 0 && !modelAwaited && !childAwaited) return undefined;
-  return { interrupts, questions, modelAwaited, childAwaited };
+  return open.length === 0 ? undefined : { interrupts, questions, modelAwaited, childAwaited };
 }
 
 export const valuesOf = ({ values }: StateSnapshot): Partial<AgentState> => values as Partial<AgentState>; // our channels

@@ -71,10 +71,7 @@ export const isTracing = (): boolean => Symbol.for("opentelemetry.js.api.1") in 
 
 const conversation = ({ threadId }: TracedRun): Attributes => defined({ "gen_ai.conversation.id": threadId });
 
-interface AgentSpan {
-  span: Span;
-  context: Context;
-}
+type AgentSpan = { span: Span; context: Context };
 
 class RunSpans implements RunTrace {
   readonly #api: OpenTelemetry;
@@ -111,30 +108,26 @@ class RunSpans implements RunTrace {
           ...defined({ "deepagent.tool.recalled": recalled }),
         };
         const { context } = this.#agent(agent);
-        this.#tools.set(key, this.#child(context, `execute_tool ${tool}`, { attributes }));
-        return;
+        return void this.#tools.set(key, this.#child(context, `execute_tool ${tool}`, { attributes }));
       }
       case "tool_finished": {
         const key = callKey(event.agent, event.callId);
         this.#close(this.#tools.get(key), event.status, "tool_error");
-        this.#tools.delete(key);
-        return;
+        return void this.#tools.delete(key);
       }
       case "subagent_started":
         return void this.#agent(event.agent);
       case "subagent_finished": {
         const key = keyOf(event.agent);
         this.#close(this.#agents.get(key)?.span, event.status, "subagent_failed");
-        this.#agents.delete(key);
-        return;
+        return void this.#agents.delete(key);
       }
       case "approval_requested":
-        this.#root.setAttribute("deepagent.run.waits_for_approval", true);
-        this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
-        return;
       case "compacted":
       case "model_retry":
       case "warning":
+        if (event.kind === "approval_requested")
+          this.#root.setAttribute("deepagent.run.waits_for_approval", true);
         this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
         return;
       default:
@@ -249,7 +242,7 @@ const callKey = (path: AgentPath, callId: string): string => JSON.stringify([key
 /** Reads the W3C's form: version, trace, span, flags. */
 function spanOf(traceparent = ""): SpanContext | undefined {
   const form = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
-  const [, traceId, spanId, flags] = form.exec(traceparent) ?? [];
-  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  const [, traceId, spanId = "", flags = ""] = form.exec(traceparent) ?? [];
+  if (traceId === undefined) return undefined;
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
 }

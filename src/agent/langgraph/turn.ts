@@ -106,12 +106,8 @@ function stoppedAt(
 ): Turned {
   const isNested = agentPath(config).length > 0;
   const stop = stopMessage(reached, state.messages, { id: randomUUID(), isNested, report });
-  return {
-    update: mergeUpdates([...updates, { messages: [stop] }]),
-    added: [stop],
-    streamed: [],
-    next: "end",
-  };
+  const update = mergeUpdates([...updates, { messages: [stop] }]);
+  return { update, added: [stop], streamed: [], next: "end" };
 }
 
 interface Turn {
@@ -150,10 +146,8 @@ async function askAllLayers(
     const reply = await answered(async () => {
       const { systemMessage, tools, providerTools } = definition;
       const all = [...tools.values()].map((tool) => tool.offered);
-      const offered = definition.middleware.reduce(
-        (kept, layer) => layer.selectTools?.(kept, state) ?? kept,
-        all,
-      );
+      const { middleware } = definition;
+      const offered = middleware.reduce((kept, layer) => layer.selectTools?.(kept, state) ?? kept, all);
       const request: Omit<ModelRequest, "updateState"> = {
         model: await definition.model(),
         messages: state.messages,

@@ -70,17 +70,12 @@ export function parseCommand(
   if (body === "" || !/[\p{L}\p{N}]/u.test(plainName)) return undefined;
   const [, first = ""] = /^[#\s]*(.*)/.exec(body) ?? [];
   const description = typeof fields["description"] === "string" ? fields["description"] : first;
-  const given = fields["arguments"];
-  const named = [given]
-    .flat()
-    .flatMap((one) => (typeof one === "string" ? one.split(/[\s,]+/) : []))
-    .filter((one) => /^\w{1,64}$/.test(one));
+  const texts = (value: unknown): string[] => [value].flat().filter((one) => typeof one === "string");
+  const words = texts(fields["arguments"]).flatMap((one) => one.split(/[\s,]+/));
+  const named = words.filter((one) => /^\w{1,64}$/.test(one));
   const asked = [...body.matchAll(/\$\{input:(\w{1,64})(?::[^}$]*)?\}/g)].map(([, one = ""]) => one);
   const inputs = [...new Set([...named, ...asked])].slice(0, 20);
-  const hint = [fields["argument-hint"] ?? fields["argument_hint"]]
-    .flat()
-    .filter((one) => typeof one === "string")
-    .join(" ");
+  const hint = texts(fields["argument-hint"] ?? fields["argument_hint"]).join(" ");
   return {
     name: headOf(plainName, 64),
     description: oneLine(description, 200),
@@ -97,27 +92,22 @@ function fillIn(
   given: string | Readonly<Record<string, string>>,
 ): string {
   const isText = typeof given === "string";
-  const all = (isText ? given : inputs.map((name) => given[name] ?? "").join(" ")).trim();
+  const own = isText ? [given] : inputs.map((name) => given[name] ?? "");
+  const all = own.join(" ").trim();
   const words = isText
     ? [...all.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? c ?? "")
-    : inputs.map((name) => given[name] ?? "");
-  const values = new Map(
-    inputs.map((name, at) => [name, isText && inputs.length === 1 ? all : (words[at] ?? "")]),
-  );
+    : own;
+  const isWhole = isText && inputs.length === 1;
+  const values = new Map(inputs.map((name, at) => [name, isWhole ? all : (words[at] ?? "")]));
   // Some programs count arguments from 0, others from 1.
   const start = /\$0(?!\d)/.test(body) ? 0 : 1;
   let isUsed = false;
   const filled = body.replaceAll(
     /\$ARGUMENTS\[(\d{1,3})\]|\$ARGUMENTS\b|\{\{\s{0,9}args\s{0,9}\}\}|\$(\d{1,2})(?!\d)|\$\{input:(\w{1,64})(?::[^}$]*)?\}|\$([A-Za-z_]\w{0,63})/g,
     (place, index?: string, number?: string, input?: string, name?: string) => {
-      const value =
-        index !== undefined
-          ? words[Number(index)]
-          : number !== undefined
-            ? words[Number(number) - start]
-            : (input ?? name) === undefined
-              ? all
-              : values.get(input ?? name ?? "");
+      const at = index === undefined ? Number(number) - start : Number(index);
+      const word = input ?? name;
+      const value = Number.isNaN(at) ? (word === undefined ? all : values.get(word)) : words[at];
       // Any other `$name` belongs to the text.
       if (name !== undefined && value === undefined) return place;
       isUsed = true;

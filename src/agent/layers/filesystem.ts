@@ -55,8 +55,7 @@ export function filesystemMiddleware(
       };
       const offered = request.tools.filter(({ name }) => isUsable[name as keyof typeof isUsable] ?? true); // other names are looked up in vain
       const large = humanEvictTokens === null ? [] : largeMessages(request.messages, humanEvictTokens);
-      const fitting =
-        large.length === 0 ? request : await withoutLargeMessages(request, large, place, historyFolder);
+      const fitting = await withoutLargeMessages(request, large, place, historyFolder);
       const withTools = { ...fitting, tools: offered };
       if (options.systemPrompt === null) return next(withTools);
       const prompt = options.systemPrompt ?? filesPrompt(await listRoots(place.backend));

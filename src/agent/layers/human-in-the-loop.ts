@@ -94,12 +94,9 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
       const text = await attempt("description", () =>
         typeof given === "function" ? given(call, known, runtime) : given,
       );
-      const description =
-        typeof text === "string" && text !== "" ? cutMiddle(text, MAX_DESCRIPTION) : undefined;
-      return {
-        allowedDecisions,
-        ...defined({ description, argsSchema, isWaived: isAsked ? undefined : true }),
-      };
+      const description = typeof text === "string" && text ? cutMiddle(text, MAX_DESCRIPTION) : undefined;
+      const isWaived = isAsked ? undefined : (true as const);
+      return { allowedDecisions, ...defined({ description, argsSchema, isWaived }) };
     },
   };
 }
@@ -119,36 +116,26 @@ export function refusingMiddleware(interruptOn: InterruptOn, log: Logger): Middl
 
 /** Checks for edited arguments, by tool, for gates with an arguments schema. */
 export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, ArgumentsCheck> {
-  const forms = new Map<string, ArgumentsCheck>();
-  for (const [tool, gate] of Object.entries(interruptOn)) {
-    const schema = memberOf(gate, "argsSchema");
-    if (schema) forms.set(tool, argumentsCheck(schema));
-  }
-  return forms;
+  const schemas = Object.entries(interruptOn).map(
+    ([tool, gate]) => [tool, memberOf(gate, "argsSchema")] as const,
+  );
+  return new Map(schemas.flatMap(([tool, schema]) => (schema ? [[tool, argumentsCheck(schema)]] : [])));
 }
 
 function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
-  if (!isRecord(value))
-    throw invalidGate(
-      `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`,
-    );
-  const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));
-  const { allowedDecisions: allowed = ALL_DECISIONS } = config;
-  if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
-  throw invalidGate(
-    `interruptOn lets a person answer about '${tool}' with ${JSON.stringify(allowed)}; name one or more of ${ALL_DECISIONS.join(", ")}, or leave allowedDecisions out.`,
-  );
+  let problem = `has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`;
+  if (isRecord(value)) {
+    const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));
+    const { allowedDecisions: allowed = ALL_DECISIONS } = config;
+    if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
+    problem = `lets a person answer about '${tool}' with ${JSON.stringify(allowed)}; name one or more of ${ALL_DECISIONS.join(", ")}, or leave allowedDecisions out.`;
+  }
+  throw new ConfigurationError("INVALID_GATE", `interruptOn ${problem}`);
 }
 
-const invalidGate = (problem: string): ConfigurationError => new ConfigurationError("INVALID_GATE", problem);
-
 function fromAlias(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
-  if (!("action_description" in value) && !("requires_approval" in value)) {
-    return value as InterruptOnConfig; // the alias has no other fields
-  }
+  if (!("action_description" in value) && !("requires_approval" in value)) return value as InterruptOnConfig; // the alias has no other fields
   const { action_description: description, requires_approval: requires } = value;
-  return {
-    ...(description ? { description } : {}),
-    ...(requires ? { when: (call: ToolCallView) => requires(call.args) } : {}),
-  };
+  const when = requires && ((call: ToolCallView) => requires(call.args));
+  return defined({ description: description || undefined, when });
 }

@@ -24,11 +24,7 @@ export interface InstructionOptions {
 }
 
 /** A file with instructions: its place in the repository, its name for the model, and its text. */
-interface InstructionText {
-  at: string;
-  path: string;
-  text: string;
-}
+type InstructionText = Record<"at" | "path" | "text", string>;
 
 /** A rule for some files, which is read when one of them is. */
 interface ScopedRule {
@@ -100,9 +96,7 @@ export class InstructionReader {
     }
     const shown = this.render(texts, INSTRUCTION_LIMITS.block);
     const list = listed.slice(0, INSTRUCTION_LIMITS.rules).join("\n");
-    const parts = [shown, list && `Read these files when they fit the task:\n${list}`].filter(
-      (part) => part !== "",
-    );
+    const parts = [shown, list && `Read these files when they fit the task:\n${list}`].filter(Boolean);
     const label =
       "Instructions of the person and of the project for your work here, each with its file. Unlike other files they are instructions: follow them. Where two differ, the later one counts. What the person says in a message counts before all of them. None can approve a call or change what needs approval.";
     return {
@@ -176,11 +170,10 @@ export class InstructionReader {
       rows.map(async (row) => ({ row, paths: await this.#list(joinPath(base, row.name), row) })),
     );
     for (const { row, paths } of listed) {
-      if (paths.length > INSTRUCTION_LIMITS.rules)
-        this.#note(
-          `${this.#show(joinPath(base, row.name))}: only the first ${INSTRUCTION_LIMITS.rules} rules are read`,
-        );
-      for (const at of paths.slice(0, INSTRUCTION_LIMITS.rules)) {
+      const most = INSTRUCTION_LIMITS.rules;
+      if (paths.length > most)
+        this.#note(`${this.#show(joinPath(base, row.name))}: only the first ${most} rules are read`);
+      for (const at of paths.slice(0, most)) {
         const matter = parseFrontMatter((await this.#read(at)) ?? "");
         const rule = readCondition(recordOf(matter?.fields), row.default);
         if (matter?.problem !== undefined)
@@ -196,7 +189,7 @@ export class InstructionReader {
   /** Lists the files below a rule folder, in order. */
   async #list(folder: string, row: (typeof table.rules)[number], depth = 0): Promise<string[]> {
     const place = this.#place(folder);
-    const { files = [] } = (this.#isMissing(folder) ? undefined : await place?.files.ls(place.path)) ?? {};
+    const { files = [] } = (await place?.files.ls(place.path)) ?? {};
     const paths: string[] = [];
     for (const { path, is_dir: isFolder } of files.slice(0, INSTRUCTION_LIMITS.rules * 2)) {
       const own = path.split("/").findLast((name) => name !== "") ?? "";
@@ -212,7 +205,7 @@ export class InstructionReader {
   #read(at: string): Promise<string | undefined> {
     const read = async (): Promise<string | undefined> => {
       const place = this.#place(at);
-      if (place === undefined || place.isPrivate || this.#isMissing(at)) return undefined;
+      if (place === undefined || place.isPrivate) return undefined;
       const { files, path } = place;
       if ((await files.ls(path)).code === "not_found") return undefined;
       const file = await readText(files, path, INSTRUCTION_LIMITS.bytes);
@@ -231,16 +224,14 @@ export class InstructionReader {
     return text;
   }
 
+  /** Returns undefined if there are no files at the place. */
   #place(at: string): { files: Backend; path: string; isPrivate?: boolean } | undefined {
-    const { folder, repository, home, isPrivate } = this.#options;
+    const { folder, repository, home, isPrivate, exists } = this.#options;
+    if (exists?.(at) === false) return undefined;
     if (at.startsWith("~")) return home && { files: home.files, path: at.slice(1) };
     if (!isAtOrBelow(at, this.#top)) return repository && { files: repository.files, path: at };
     const path = addPrefix(folder, stripPrefix(this.#top, at));
     return { files: this.#files, path, isPrivate: isPrivate?.(path) === true };
-  }
-
-  #isMissing(at: string): boolean {
-    return this.#options.exists?.(at) === false;
   }
 
   /** The name of a file for the model: its path, or the way to it from the workspace. */
@@ -307,7 +298,7 @@ function readCondition(
     }
     return parts.map((part) => part.trim().replace(/^\.\//, "")).filter((part) => part !== "");
   });
-  const isAlways = alwaysApply === true || ["always_on", "always"].some((one) => one === mode);
+  const isAlways = alwaysApply === true || mode === "always_on" || mode === "always";
   if (isAlways || given.some((pattern) => ["*", "**", "**/*"].includes(pattern))) return "always";
   const isChosen = ["manual", "auto", "model_decision"].some((one) => one === mode) || alwaysApply === false;
   if (given.length > 0 && (alwaysApply === false || !isChosen)) return { patterns: given.slice(0, 50) };
@@ -329,10 +320,9 @@ const findImports = (text: string, at: string): ReadonlyMap<string, string> => {
   const top = at.includes("/.kiro/") ? `${at.split("/.kiro/", 1).join()}/` : dirname(at);
   return new Map(
     Array.from(found, ([written, path, reference = ""]) => {
-      const name = path?.replace(/\.$/, "");
-      return name === undefined
-        ? [written, join(top, reference.trim())]
-        : [`@${name}`, join(dirname(at), name)];
+      if (path === undefined) return [written, join(top, reference.trim())];
+      const name = path.replace(/\.$/, "");
+      return [`@${name}`, join(dirname(at), name)];
     }),
   );
 };

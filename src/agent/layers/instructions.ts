@@ -52,11 +52,8 @@ export const instructionsMiddleware = (
 });
 
 /** The instructions about a file that the model does not see yet, and the names of the folders and files they are of. */
-async function instructionsAbout(
-  path: string,
-  reader: InstructionReader,
-  { state, toolCall }: ToolCallRequest,
-) {
+async function instructionsAbout(path: string, reader: InstructionReader, request: ToolCallRequest) {
+  const { state, toolCall } = request;
   const { rules = [] } = keptInstructions(state);
   const { at, names: wanted } = reader.about(path, rules);
   const nothing = { text: "", names: [] };

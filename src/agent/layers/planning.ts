@@ -22,9 +22,10 @@ export function todoListMiddleware(): Middleware {
     wrapCall: async (request, next) => {
       if (request.toolCall.name !== tool.name) return next(request);
       const calls = callsOf(request.state.messages.findLast(isReply));
-      return calls.filter(({ name }) => name === tool.name).length > 1
-        ? toolError("The write_todos tool must be called at most once per reply; the list was not changed.")
-        : next(request);
+      if (calls.filter(({ name }) => name === tool.name).length <= 1) return next(request);
+      return toolError(
+        "The write_todos tool must be called at most once per reply; the list was not changed.",
+      );
     },
   };
 }

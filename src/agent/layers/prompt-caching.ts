@@ -56,10 +56,7 @@ function acceptable(request: ModelRequest): ModelRequest {
     const accepted = blocks.map((block) => {
       if (!isMarked(block)) return block;
       const { cache_control: _mark, ...plain } = block as Block & { cache_control: unknown };
-      if (mayDrop && excess > 0) {
-        excess -= 1;
-        return plain;
-      }
+      if (mayDrop && (excess -= 1) >= 0) return plain;
       isShort ||= isShortLived(block);
       return isShort && !isShortLived(block) ? { ...plain, cache_control: CACHE } : block;
     });
@@ -91,9 +88,8 @@ function markEnd(blocks: Block[], mark: unknown, isFree: boolean): Block[] {
 
 /** Marks that the caller, or middleware, has set. */
 function ownMarks({ systemMessage, messages, tools, modelSettings = {} }: ModelRequest): number {
-  const inMessages = [systemMessage, ...messages]
-    .flatMap(({ content }) => toBlocks(content))
-    .filter(isMarked);
+  const blocks = [systemMessage, ...messages].flatMap(({ content }) => toBlocks(content));
+  const inMessages = blocks.filter(isMarked);
   const inTools = tools.filter((tool) => isMarked(tool) || isMarked(Reflect.get(tool, "extras")));
   return inMessages.length + inTools.length + ("cache_control" in modelSettings ? 1 : 0);
 }

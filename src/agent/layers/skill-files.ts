@@ -92,11 +92,8 @@ export async function loadSkills(
       log.info("skill_source_without_skills", { source, expected: `NAME/${SKILL_FILE}` });
     found.set(source, skills);
   }
-  const chosen = byName(
-    "skill_name_twice",
-    sources.flatMap((source) => found.get(source) ?? []),
-    log,
-  );
+  const all = sources.flatMap((source) => found.get(source) ?? []);
+  const chosen = byName("skill_name_twice", all, log);
   return Object.fromEntries(chosen.map((skill) => [skill.name, skill]));
 }
 
@@ -118,9 +115,8 @@ function byName<Described extends { name: string }>(
     }
     chosen.set(name, one);
   }
-  return [...chosen.values()]
-    .map(({ described }) => described)
-    .sort((one, other) => (one.name < other.name ? -1 : 1));
+  const items = [...chosen.values()].map(({ described }) => described);
+  return items.sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
 interface DescribedFile<Described> {
@@ -195,12 +191,8 @@ export async function loadTextFiles<Described extends { name: string }>(
       .map(async (path) => ({ path, file: await readText(backend, path, 100 * 1024) }));
     for (const { path, file } of await Promise.all(read)) {
       const { text = "" } = file;
-      const described = takeParsed(
-        kind,
-        path,
-        file.text === undefined ? file : parse(path, text, source),
-        log,
-      );
+      const parsed = file.text === undefined ? file : parse(path, text, source);
+      const described = takeParsed(kind, path, parsed, log);
       if (described !== undefined) found.push({ source, path, text, described });
     }
   }

@@ -59,11 +59,9 @@ export function skillsMiddleware(
     wrapCall: async (request, next) => {
       const result = await next(request);
       const { name, args } = request.toolCall;
-      const isSkill =
-        name === "read_file" &&
-        Object.values(loadedSkills(request.state)).some(({ path }) => path === args["file_path"]);
-      if (!isSkill || typeof result.content !== "string") return result;
-      return { ...result, content: withFolders(result.content, String(args["file_path"]), workspace) };
+      if (name !== "read_file" || typeof result.content !== "string") return result;
+      const read = Object.values(loadedSkills(request.state)).find(({ path }) => path === args["file_path"]);
+      return read ? { ...result, content: withFolders(result.content, read.path, workspace) } : result;
     },
   };
 }

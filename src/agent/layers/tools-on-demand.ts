@@ -97,10 +97,9 @@ export function toolsOnDemandMiddleware(
       wrapModelCall: (request, next) => {
         hidden.hide(request.tools, chosen, tokens);
         for (const { name } of request.tools) hidden.known.add(name);
-        const offered = hidden.listed(request.tools, request.state);
-        if (hidden.tools.length > 0)
-          return next(appendSystemPrompt({ ...request, tools: offered }, hidden.prompt));
-        return next({ ...request, tools: offered.filter(({ name }) => name !== finder.name) });
+        const tools = hidden.listed(request.tools, request.state);
+        if (hidden.tools.length > 0) return next(appendSystemPrompt({ ...request, tools }, hidden.prompt));
+        return next({ ...request, tools: tools.filter(({ name }) => name !== finder.name) });
       },
       wrapCall: async (request, next) => {
         const result = await next(request);

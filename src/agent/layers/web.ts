@@ -64,9 +64,9 @@ export function webMiddleware(
   ];
   return {
     name: "WebMiddleware",
-    tools: specs
-      .filter(({ name }) => only?.some((one) => one === name) ?? true)
-      .map((spec) => specTool(spec)),
+    tools: specs.flatMap((spec) =>
+      only?.some((one) => one === spec.name) === false ? [] : [specTool(spec)],
+    ),
     gate: async ({ toolCall }) =>
       asks && toolCall.name === "web_fetch" ? { allowedDecisions: [...ALL_DECISIONS] } : undefined,
   };

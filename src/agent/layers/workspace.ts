@@ -35,10 +35,8 @@ async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | 
   const shown = entries.filter(
     ({ name, isFolder }) => !/^(\.|node_modules$)/.test(name) && !ignored.exclude(name, isFolder),
   );
-  const names = [...all];
-  const found = MANIFESTS.flatMap(([name, language]) =>
-    names.some((one) => name.test(one)) ? [language] : [],
-  );
+  const manifests = MANIFESTS.filter(([name]) => entries.some((entry) => name.test(entry.name)));
+  const found = manifests.map(([, language]) => language);
   return {
     path,
     names: shown

@@ -67,10 +67,7 @@ export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void 
 }
 
 /** The answer to `initialize`, as far as it is used. A server that names no revision speaks the one it was asked for. */
-function readInitializeResult(
-  answer: Readonly<Record<string, unknown>>,
-  asked: unknown,
-): Record<string, unknown> {
+function readInitializeResult(answer: Readonly<Record<string, unknown>>, asked: unknown) {
   const { protocolVersion, capabilities, serverInfo, instructions } = answer;
   const { name, version } = recordOf(serverInfo);
   const had = Object.entries(recordOf(capabilities)).filter(([, given]) => Boolean(given));
@@ -157,17 +154,15 @@ export function readResult(answer: Readonly<Record<string, unknown>>): ReadResul
   const isBare = given.length === 0 && (structuredContent ?? undefined) === undefined;
   // Servers of the first revision answered with `toolResult`, and some answer with the bare result of a function.
   const parts = isBare && Object.keys(others).length > 0 ? [others] : given;
-  const read = parts.map((part) => readBlock(recordOf(part)));
-  return {
-    blocks: parts.flatMap(
-      (part, at) =>
-        read[at] ??
-        textBlock(nonBlank(part) ?? nonBlank(recordOf(part)["text"]) ?? JSON.stringify(recordOf(part))),
-    ),
-    structuredContent: structuredContent ?? undefined,
-    isError: isError === true || isError === "true",
-    isOdd: read.includes(undefined) || !Array.isArray(content ?? []),
-  };
+  let isOdd = !Array.isArray(content ?? []);
+  const blocks = parts.flatMap((part) => {
+    const fields = recordOf(part);
+    const block = readBlock(fields);
+    isOdd ||= block === undefined;
+    return block ?? textBlock(nonBlank(part) ?? nonBlank(fields["text"]) ?? JSON.stringify(fields));
+  });
+  const isFailure = isError === true || isError === "true";
+  return { blocks, structuredContent: structuredContent ?? undefined, isError: isFailure, isOdd };
 }
 
 const textBlock = (text: string): ContentBlock => ({ type: "text", text });

@@ -87,11 +87,11 @@ export async function beginLogin({
       const { client, tokens: given, discovery, resource } = kept;
       if (!client || !given || !discovery)
         throw new LoginFailed("The authorization server gave no token. Begin again.");
-      const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
-        discovery;
       // Without a scope of its own, the requested one was granted (RFC 6749, 5.1).
       const tokens = { ...defined({ scope: options.scope }), ...given };
       const expiresAt = tokenExpiry(tokens, request.clock());
+      const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
+        discovery;
       return { url, authorizationServer, metadata, resource, client, tokens, expiresAt };
     },
   };
@@ -170,18 +170,17 @@ export async function revokeLogin(
 ): Promise<void> {
   const endpoint: unknown = Reflect.get(metadata ?? {}, "revocation_endpoint");
   if (typeof endpoint !== "string" || parsedUrl(endpoint) === undefined) return;
-  const { client_id: id, client_secret: secret = "" } = client;
-  const [token, hint] =
-    tokens.refresh_token === undefined
-      ? [tokens.access_token, "access_token"]
-      : [tokens.refresh_token, "refresh_token"];
+  const { client_id, client_secret: secret = "" } = client;
+  const token_type_hint = tokens.refresh_token === undefined ? "access_token" : "refresh_token";
+  const token = tokens.refresh_token ?? tokens.access_token;
+  const basic = `Basic ${Buffer.from(`${client_id}:${secret}`).toString("base64")}`;
   await fetch(endpoint, {
     method: "POST",
     headers: {
       "content-type": "application/x-www-form-urlencoded",
-      ...(secret && { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` }),
+      ...(secret && { authorization: basic }),
     },
-    body: new URLSearchParams({ token, token_type_hint: hint, client_id: id }).toString(),
+    body: new URLSearchParams({ token, token_type_hint, client_id }).toString(),
     signal: AbortSignal.timeout(10_000),
   });
 }

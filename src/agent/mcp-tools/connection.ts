@@ -299,15 +299,14 @@ export class McpConnection {
   }
 
   async #guarded<T>(work: (client: Client) => Promise<T>, isRepeatable: boolean): Promise<T> {
+    const connect = async () => {
+      const attempt = this.#connect();
+      return { attempt, client: await Promise.race([attempt.client, attempt.patience]) };
+    };
     for (let broke: unknown; ;) {
-      let attempt: Attempt;
-      let client: Client;
-      try {
-        attempt = this.#connect();
-        client = await Promise.race([attempt.client, attempt.patience]);
-      } catch (error) {
+      const { attempt, client } = await connect().catch((error: unknown) => {
         throw broke ?? error;
-      }
+      });
       const hasSession = this.#way === "sse" || client.transport?.sessionId !== undefined;
       attempt.waiting += 1;
       try {
@@ -396,20 +395,18 @@ export class McpConnection {
     const redactor = this.#redactor;
     const { Client } = await import("@modelcontextprotocol/client");
     const isFirstNoise = (): boolean => !this.#hasNoise && (this.#hasNoise = true);
-    const login =
-      logins && takesLogin(server)
-        ? new ServerLogin(this.name, server.url, { ...logins, redactor })
-        : undefined;
+    const takes = logins && takesLogin(server);
+    const login = takes ? new ServerLogin(this.name, server.url, { ...logins, redactor }) : undefined;
     const options = { name: this.name, log, redactor, login, isFirstNoise };
     const opened = await createTransport(server, way, options);
     attempt.pid = () => opened.pid();
     attempt.noise = () => opened.noise();
     acceptAnyAnswer(opened.transport, redactor);
+    const probing = { mode: "auto", probe: { timeoutMs: PROBE_MS } } as const;
     const client = new Client(
       { name: "deepagent-mcp", version },
       {
-        versionNegotiation:
-          way === "discover" ? { mode: "auto", probe: { timeoutMs: PROBE_MS } } : { mode: "legacy" },
+        versionNegotiation: way === "discover" ? probing : { mode: "legacy" },
         inputRequired: { autoFulfill: false },
         capabilities: {
           elicitation: { form: {}, url: {} },

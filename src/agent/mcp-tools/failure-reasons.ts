@@ -32,19 +32,18 @@ export function describeServerFailure(error: unknown, redactor: Redactor, env: E
       return STATUSES[status] ?? `it answered with HTTP ${status}${said && `: ${said}`}`;
     }
     const code = knownCode(link);
-    if (code in UNREACHABLE) return `${FAILURE_TEXTS[code]}${proxyHint(env)}`;
+    if (code in UNREACHABLE) {
+      // Node uses a proxy only if it is configured to.
+      const proxy = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((name) => env[name]);
+      const isUnused = proxy !== undefined && env["NODE_USE_ENV_PROXY"] !== "1";
+      const hint = `. ${proxy} is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on`;
+      return `${FAILURE_TEXTS[code]}${isUnused ? hint : ""}`;
+    }
     if (code in FAILURE_TEXTS) return String(FAILURE_TEXTS[code]);
     if (code !== "")
       return `its certificate is not trusted (${code}); correct it, or set NODE_EXTRA_CA_CERTS`;
   }
   return redactor.reason(errorMessage(error));
-}
-
-/** Explains that Node uses a proxy only if it is configured to. */
-function proxyHint(env: Environment): string {
-  const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((one) => env[one]);
-  if (name === undefined || env["NODE_USE_ENV_PROXY"] === "1") return "";
-  return `. ${name} is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on`;
 }
 
 const errorChain = (error: unknown): Error[] => errorCauses(error).filter((link) => link instanceof Error);

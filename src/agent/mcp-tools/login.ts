@@ -127,11 +127,8 @@ export class ServerLogin {
     if (isRefusal(problem)) throw this.#needed("its log-in has expired");
     // The package puts the whole answer into its error.
     const [, status] = /^HTTP (\d{3})/.exec(errorMessage(problem)) ?? [];
-    const why = this.#redactor.text(
-      status === undefined
-        ? oneLine(errorMessage(problem), 200)
-        : `the authorization server answered with HTTP ${status}`,
-    );
+    const answered = status && `the authorization server answered with HTTP ${status}`;
+    const why = this.#redactor.text(answered ?? oneLine(errorMessage(problem), 200));
     throw new LoginProblem(`its log-in could not be renewed: ${why}`, { cause: problem });
   }
 }

@@ -1,7 +1,7 @@
 /** Resources and prompts of another MCP server as tools: one that lists and reads, and one that lists and gets. */
 import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
-import { recordOf, defined } from "../../core/unknown.ts";
+import { recordOf, defined, textMemberOf } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
 import { readResult } from "./answers.ts";
@@ -28,9 +28,8 @@ interface MaterialKind {
 const shortText = (value: unknown): string => (typeof value === "string" ? oneLine(value, 300) : "");
 
 const described = (name: string, { title, description }: Record<string, unknown>): string => {
-  const words = [shortText(title), firstSentence(shortText(description), 160)].filter(
-    (word) => word !== "" && word !== name,
-  );
+  const given = [shortText(title), firstSentence(shortText(description), 160)];
+  const words = given.filter((word) => word !== "" && word !== name);
   return words.length === 0 ? `- ${name}` : `- ${name}: ${words.join(". ")}`;
 };
 
@@ -124,9 +123,8 @@ async function readMaterial(
     const page = typeof args["cursor"] === "string" ? { cursor: args["cursor"] } : {};
     const { lines, next } = await listPage(kind, connection, page, signal);
     if (lines.length === 0) return { content: `The server has no ${kind.capability}.` };
-    const more =
-      next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];
-    return { content: cutMiddle([...lines, ...more].join("\n"), 40_000) };
+    if (next !== undefined) lines.push(`There are more: continue with the cursor ${JSON.stringify(next)}.`);
+    return { content: cutMiddle(lines.join("\n"), 40_000) };
   } catch (error) {
     signal.throwIfAborted();
     return toolError(`The MCP server ${connection.name} did not answer: ${connection.reason(error)}.`);
@@ -153,9 +151,6 @@ async function listPage(
       return { lines: entries.filter((entry) => !/^- (?::|$)/.test(entry)), next: answer["nextCursor"] };
     }),
   );
-  const next = pages[0]?.next;
-  return {
-    lines: pages.flatMap(({ lines }) => lines),
-    next: typeof next === "string" && next !== "" ? next : undefined,
-  };
+  const next = textMemberOf(pages[0], "next") || undefined;
+  return { lines: pages.flatMap(({ lines }) => lines), next };
 }

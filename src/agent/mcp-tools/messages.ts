@@ -1,6 +1,6 @@
 /** Reads the messages of other MCP servers: accepts sloppy JSON-RPC, and passes on strict JSON-RPC. */
 import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
-import { isRecord, parsedJson } from "../../core/unknown.ts";
+import { defined, isRecord, parsedJson } from "../../core/unknown.ts";
 
 /**
  * Returns the messages in `text`, a batch or one, in strict form; undefined if it has none. Invisible text before
@@ -29,7 +29,7 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
     const named = {
       jsonrpc: "2.0" as const,
       method,
-      ...(isRecord(params) ? { params: strictMeta(params) } : {}),
+      ...(isRecord(params) && { params: strictMeta(params) }),
     };
     return own === undefined ? named : { ...named, id: own };
   }
@@ -54,12 +54,9 @@ const INTERNAL_ERROR = -32_603;
 function strictError(error: unknown): JSONRPCErrorResponse["error"] {
   if (!isRecord(error)) return { code: INTERNAL_ERROR, message: asText(error) };
   const { message = error, data } = error;
-  const code = Number(error["code"] ?? INTERNAL_ERROR);
-  return {
-    code: Number.isSafeInteger(code) ? code : INTERNAL_ERROR,
-    message: asText(message),
-    ...(data === undefined ? {} : { data }),
-  };
+  const given = Number(error["code"] ?? INTERNAL_ERROR);
+  const code = Number.isSafeInteger(given) ? given : INTERNAL_ERROR;
+  return { code, message: asText(message), ...defined({ data }) };
 }
 
 function strictMeta(fields: Record<string, unknown>): Record<string, unknown> {

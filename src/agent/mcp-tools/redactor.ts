@@ -82,14 +82,11 @@ export class Redactor {
     if (typeof value === "number") return this.text(String(value)) === String(value) ? value : HIDDEN;
     if (Array.isArray(value)) return value.map((inner) => this.value(inner));
     if (!isRecord(value)) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([key, inner]) => [
-        this.text(key),
-        (key === "data" || key === "blob") && typeof inner === "string"
-          ? this.#media(inner)
-          : this.value(inner),
-      ]),
-    );
+    const members = Object.entries(value).map(([key, inner]) => {
+      const isMedia = (key === "data" || key === "blob") && typeof inner === "string";
+      return [this.text(key), isMedia ? this.#media(inner) : this.value(inner)];
+    });
+    return Object.fromEntries(members);
   }
 
   /** A reason for people and models: one bounded line without secrets, and without words that look like secrets. */
@@ -180,9 +177,8 @@ function secretForms(secret: string): string[] {
 function unescapedOnce(text: string): string {
   const codes = charCodes(text);
   const places = new Uint32Array(text.length);
-  return String.fromCharCode(
-    ...codes.subarray(0, unescape({ codes, starts: places, ends: places }, text.length)),
-  );
+  const length = unescape({ codes, starts: places, ends: places }, text.length);
+  return String.fromCharCode(...codes.subarray(0, length));
 }
 
 /**

@@ -42,12 +42,9 @@ function withoutSlowChecks(value: unknown, isNaming = false): unknown {
   if (Array.isArray(value)) return value.map((member) => withoutSlowChecks(member));
   if (!isRecord(value)) return value;
   const kept = Object.entries(value).filter(([key]) => isNaming || !KEYWORDS.slow.includes(key));
-  return Object.fromEntries(
-    kept.map(([key, inner]) => [
-      key,
-      !isNaming && KEYWORDS.data.includes(key)
-        ? inner
-        : withoutSlowChecks(inner, !isNaming && KEYWORDS.naming.includes(key)),
-    ]),
-  );
+  const checked = kept.map(([key, inner]) => {
+    const isData = !isNaming && KEYWORDS.data.includes(key);
+    return [key, isData ? inner : withoutSlowChecks(inner, !isNaming && KEYWORDS.naming.includes(key))];
+  });
+  return Object.fromEntries(checked);
 }

@@ -200,15 +200,9 @@ function readEnvFile(path: string, workspace: string | undefined): Record<string
   const isOfWorkspace = workspace !== undefined && isInside(realPath(workspace), realPath(path));
   // A pipe would never end, and a large file is another one.
   const stats = isAbsolute(path) ? orElse(() => statSync(path), undefined) : undefined;
-  const content =
-    stats?.isFile() && stats.size <= 100_000
-      ? orElse(() => readFileSync(path, "utf8"), undefined)
-      : undefined;
+  const isRead = stats?.isFile() && stats.size <= 100_000;
+  const content = isRead ? orElse(() => readFileSync(path, "utf8"), undefined) : undefined;
   if (!isOfWorkspace && content !== undefined && !content.includes("\0"))
     return parse(content.replace(/^\ufeff/, ""));
-  throw new McpUnavailableError(
-    isOfWorkspace
-      ? "its envFile is in the workspace, where the agent can change it; move it elsewhere, or set its variables in env"
-      : "its envFile is not a text file of at most 100 kB that can be read; its path may be relative to the configuration file",
-  );
+  throw new McpUnavailableError(isOfWorkspace ? texts.envFileInWorkspace : texts.unreadableEnvFile);
 }

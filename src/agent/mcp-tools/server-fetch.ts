@@ -11,9 +11,8 @@ import { isSessionLost, parseMessages, strictEvent } from "./messages.ts";
 export function serverFetch(checksBy: (method?: string) => LineChecks): FetchLike {
   return async (url, init = {}) => {
     const response = await patientFetch(new URL(url), init);
-    return init.method === "POST"
-      ? strictAnswer(response, init, checksBy)
-      : boundedAnswer(response, checksBy());
+    if (init.method === "POST") return strictAnswer(response, init, checksBy);
+    return boundedAnswer(response, checksBy());
   };
 }
 
@@ -109,15 +108,12 @@ function boundedAnswer(response: Response, checks: LineChecks, id?: RequestId): 
   const { body, ok, status, statusText, headers } = response;
   if (body === null) return response;
   const isPage = !ok || mediaType(response) === "text/html";
+  const strict = (event: Uint8Array) => Buffer.from(strictEvent(new TextDecoder().decode(event), id));
   const stream =
     ok && isEvents(response)
-      ? body.pipeThrough(checkedEvents(checks)).pipeThrough(
-          new TransformStream({
-            transform: (event, controller) => {
-              controller.enqueue(Buffer.from(strictEvent(new TextDecoder().decode(event), id)));
-            },
-          }),
-        )
+      ? body
+          .pipeThrough(checkedEvents(checks))
+          .pipeThrough(new TransformStream({ transform: (event, out) => out.enqueue(strict(event)) }))
       : body.pipeThrough(checkedBody(isPage ? { ...checks, maxBytes: 64 * 1024 } : checks));
   return new Response(stream, { status, statusText, headers });
 }

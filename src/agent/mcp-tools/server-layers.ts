@@ -59,12 +59,9 @@ export function serverInstructions(
   });
   if (blocks.length === 0) return [];
   const prompt = [texts.serverInstructions, ...blocks].join("\n\n");
-  return [
-    {
-      name: "McpInstructionsMiddleware",
-      wrapModelCall: (request, next) => next(appendSystemPrompt(request, prompt)),
-    },
-  ];
+  const wrapModelCall: Middleware["wrapModelCall"] = (request, next) =>
+    next(appendSystemPrompt(request, prompt));
+  return [{ name: "McpInstructionsMiddleware", wrapModelCall }];
 }
 
 /** A workspace can have any number of subagent files, and each can have problems. */
@@ -82,11 +79,10 @@ export function reportMissingTools(
     ...missing.problems.map(({ server, reason }) => fill(texts.unavailableServer, server, reason)),
     ...missing.leftOut.map(leftOutText),
     ...notes.slice(0, MOST_NOTES),
-    ...(notes.length > MOST_NOTES
-      ? [`${notes.length - MOST_NOTES} more problems of subagents are not shown here; \`doctor\` lists all.`]
-      : []),
   ];
   if (warnings.length === 0) return [];
+  const more = notes.length - MOST_NOTES;
+  if (more > 0) warnings.push(`${more} more problems of subagents are not shown here; \`doctor\` lists all.`);
   const servers = missing.problems.map(({ server }) => server).join(", ");
   const tools = missing.leftOut.map(({ server, tool }) => `${tool} of ${server}`).join(", ");
   const note = [
@@ -96,17 +92,9 @@ export function reportMissingTools(
   ]
     .filter(Boolean)
     .join(" ");
-  let isReported = false;
-  return [
-    {
-      name: "McpServersMiddleware",
-      wrapModelCall: async (request, next) => {
-        if (!isReported) {
-          isReported = true;
-          for (const message of warnings) request.runtime.step.tell({ kind: "warning", message });
-        }
-        return next(note === "" ? request : appendSystemPrompt(request, note));
-      },
-    },
-  ];
+  const wrapModelCall: Middleware["wrapModelCall"] = async (request, next) => {
+    for (const message of warnings.splice(0)) request.runtime.step.tell({ kind: "warning", message });
+    return next(note === "" ? request : appendSystemPrompt(request, note));
+  };
+  return [{ name: "McpServersMiddleware", wrapModelCall }];
 }

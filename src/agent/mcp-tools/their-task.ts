@@ -47,14 +47,12 @@ export async function resultOfTask(
     for (;;) {
       const state = await insist("tasks/get");
       const isReady = isOlder && ["input_required", "completed", "failed"].includes(String(state["status"]));
-      const answer = isReady
-        ? await older().catch((error: unknown) => {
-            // The task still waits if the person did not answer in time, or the connection broke.
-            const isOver =
-              isAnswer(error) || error instanceof TooManyQuestions || (broken += 1) > MOST_FAILURES;
-            if (isOver && codeOf(error) !== "REQUEST_TIMEOUT") throw error;
-          })
-        : undefined;
+      const failed = (error: unknown): void => {
+        // The task still waits if the person did not answer in time, or the connection broke.
+        const isOver = isAnswer(error) || error instanceof TooManyQuestions || (broken += 1) > MOST_FAILURES;
+        if (isOver && codeOf(error) !== "REQUEST_TIMEOUT") throw error;
+      };
+      const answer = isReady ? await older().catch(failed) : undefined;
       if (answer && "content" in answer) return answer;
       const ended = !isReady && readTaskEnd(state);
       if (ended) return ended;

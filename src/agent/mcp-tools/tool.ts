@@ -56,9 +56,8 @@ export function serverTool({ name, kind, summary, label, problem, run, ...told }
         args = mendedArguments(told.schema, given);
         found = check(args);
       }
-      return isRecord(args) && found === undefined
-        ? { ok: true, args: { ...args } }
-        : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found ?? "", 1000)}` };
+      if (isRecord(args) && found === undefined) return { ok: true, args: { ...args } };
+      return { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found ?? "", 1000)}` };
     },
     run: (call, scope) => scope.observe(call, offered, () => run(call.args, scope)),
     preview: async (args) => ({ ...argumentsPreview(summary, args), ...defined({ title: label }) }),
@@ -150,9 +149,8 @@ async function attempt(
   if ("blocks" in answer) return modelResult(answer, lost ?? noteOn(answer, options));
   if (!("unsent" in answer)) return answer;
   if (more.task) throw new McpUnavailableError(answer.unsent);
-  return toolError(
-    `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
-  );
+  const { name } = connection;
+  return toolError(`The MCP server ${name} is not available: ${answer.unsent}. The call was not made.`);
 }
 
 /** Describes a call without a result. The text about a call that was sent never claims that it did nothing. */
@@ -167,10 +165,8 @@ function failureText(error: unknown, { connection, tool }: McpToolOptions): stri
     const doubt = isUnbegun || isReadOnly(tool) ? "" : ", and may have run it anyway";
     return `${server} answered the call with an error${doubt}: ${reason}`;
   }
-  const doubt = isReadOnly(tool)
-    ? "Try again, or do without it."
-    : "Whether the call took effect is unknown: check before you make it again.";
-  return `${server} failed: ${reason}. ${doubt}`;
+  const doubt = "Whether the call took effect is unknown: check before you make it again.";
+  return `${server} failed: ${reason}. ${isReadOnly(tool) ? "Try again, or do without it." : doubt}`;
 }
 
 /** Codes of JSON-RPC for calls that no tool began. */
@@ -207,10 +203,7 @@ export function modelResult(answer: ReadResult, note?: string): ToolResult {
 }
 
 /** Names the part of an answer that is not as it should be. The call was carried out all the same. */
-function noteOn(
-  { structuredContent, isError, isOdd }: ReadResult,
-  options: McpToolOptions,
-): string | undefined {
+function noteOn({ structuredContent, isError, isOdd }: ReadResult, options: McpToolOptions) {
   if (isOdd) return "Parts of this answer do not follow MCP, and are passed unchanged.";
   if (isError || !options.resultProblem) return undefined;
   if (structuredContent === undefined) return "The tool promised structured content, but returned none.";

@@ -13,7 +13,7 @@ import type { Redactor } from "./redactor.ts";
 import type { McpServerConfig, RemoteMcpServer } from "./server-config.ts";
 import type { ServerLogin } from "./login.ts";
 import { serverFetch, withLogin } from "./server-fetch.ts";
-import { parsedUrl } from "../../core/unknown.ts";
+import { defined, parsedUrl } from "../../core/unknown.ts";
 
 /**
  * A way to begin with a server: ask which revisions it speaks (`discover`, from 2026-07-28 on), `initialize` it at
@@ -126,7 +126,7 @@ async function processTransport(
     // The transport adds PATH, HOME and the like, and nothing else of this process.
     env: { ...env },
     stderr: "pipe",
-    ...(cwd === undefined ? {} : { cwd }),
+    ...defined({ cwd }),
   });
   const { name: server, log, redactor } = options;
   // Paths are shortened last: a secret may look like one.

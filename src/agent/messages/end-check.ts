@@ -27,14 +27,11 @@ export function endCheck(
   const open = todos
     .filter(({ status }) => status !== "completed")
     .map(({ content }) => `"${oneLine(content, 60)}"`);
-  const problems = [
-    ...(open.length === 0 ? [] : [`these todos are open: ${shortList(open)}.`]),
-    ...(changed.length === 0
-      ? []
-      : [`nothing has checked these files since you changed them: ${shortList(changed)}.`]),
-  ];
-  if (problems.length === 0) return undefined;
-  const content = `[Before you finish: ${problems.join(" ")} Do that now, or say in your answer why not. Then give your whole answer again: only the last one is passed on.]`;
+  if (open.length === 0 && changed.length === 0) return undefined;
+  const todo = open.length === 0 ? "" : ` these todos are open: ${shortList(open)}.`;
+  const unchecked = `nothing has checked these files since you changed them: ${shortList(changed)}.`;
+  const problems = changed.length === 0 ? todo : `${todo} ${unchecked}`;
+  const content = `[Before you finish:${problems} Do that now, or say in your answer why not. Then give your whole answer again: only the last one is passed on.]`;
   return messageFrom("end_check", id, content);
 }
 
@@ -43,8 +40,8 @@ function changedUnchecked(run: readonly BaseMessage[], { tools, below = "/" }: E
   const calls = new Map(run.flatMap(callsOf).map((call) => [call.id, call]));
   const changed = new Set<string>();
   for (const message of run) {
-    const call =
-      isResult(message) && message.status !== "error" ? calls.get(message.tool_call_id) : undefined;
+    if (!isResult(message) || message.status === "error") continue;
+    const call = calls.get(message.tool_call_id);
     const tool = call && tools.get(call.name);
     if (!call || !tool || tool.kind === "plan") continue;
     const path = tool.pathOf(call.args);

@@ -2,7 +2,7 @@ import { parse as parseToml } from "smol-toml";
 import { parse } from "yaml";
 import { errorMessage } from "../../core/errors.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { textMemberOf } from "../../core/unknown.ts";
+import { memberOf, textMemberOf } from "../../core/unknown.ts";
 
 /** Reads front matter, also the kind that other programs accept although it is not YAML. */
 
@@ -30,9 +30,7 @@ export function parseFrontMatter(text: string, path = ""): FrontMatter | undefin
   if (path.endsWith(".toml"))
     try {
       const fields = parseToml(text.replace(/^\uFEFF/, ""));
-      const [body = ""] = ["developer_instructions", "prompt"].flatMap(
-        (name) => textMemberOf(fields, name) ?? [],
-      );
+      const body = textMemberOf(fields, "developer_instructions") ?? textMemberOf(fields, "prompt") ?? "";
       return { fields, body };
     } catch (error) {
       return { fields: undefined, body: "", problem: `is not TOML: ${oneLine(errorMessage(error), 100)}` };
@@ -52,9 +50,8 @@ export function parseFrontMatter(text: string, path = ""): FrontMatter | undefin
   const strict = parseYaml(block);
   if ("fields" in strict) return { ...strict, body };
   const fields = looseFields(block);
-  return fields === undefined
-    ? { fields, problem: strict.problem, body }
-    : { fields, notice: `${strict.problem}; it was read line by line`, body };
+  if (fields === undefined) return { fields, problem: strict.problem, body };
+  return { fields, notice: `${strict.problem}; it was read line by line`, body };
 }
 
 function parseYaml(block: string): { fields: unknown } | { problem: string } {
@@ -62,18 +59,13 @@ function parseYaml(block: string): { fields: unknown } | { problem: string } {
   try {
     return { fields: parse(block, { maxAliasCount: 0, logLevel: "error" }) };
   } catch (error) {
-    return { problem: `is not YAML: ${yamlProblem(error)}` };
+    const [said = ""] = errorMessage(error).split("\n");
+    // The parser counts lines of the block, which begins in the second line of the file.
+    const where = / at line (\d+), column \d+:?$/.exec(said);
+    const what = said.slice(0, where?.index).replace(/[.:]$/, "");
+    const line = where ? ` in line ${Number(where[1]) + 1}` : "";
+    return { problem: `is not YAML: ${what}${line}; put quotes around a text with ': ' or '#' in it` };
   }
-}
-
-/** The parser counts lines of the block, which begins in the second line of the file. */
-function yamlProblem(error: unknown): string {
-  if (!(error instanceof Error)) return "it is not YAML";
-  const [said = ""] = error.message.split("\n");
-  const where = / at line (\d+), column \d+:?$/.exec(said);
-  const what = said.slice(0, where?.index).replace(/[.:]$/, "");
-  const line = where ? ` in line ${Number(where[1]) + 1}` : "";
-  return `${what}${line}; put quotes around a text with ': ' or '#' in it`;
 }
 
 /** Each line `name: value` begins a field; of two with one name the later counts. Returns undefined if there is none. */
@@ -92,9 +84,8 @@ function looseFields(block: string): Record<string, unknown> | undefined {
   const values = fields.map(({ name, lines }): [string, unknown] => {
     const source = `value: ${lines.join("\n").trimEnd()}`;
     left -= source.length + 60;
-    const own = left < 0 ? undefined : parseYaml(source);
-    const value = own && "fields" in own ? Reflect.get(Object(own.fields), "value") : unquoted(lines);
-    return [name, value];
+    const own = left < 0 ? {} : parseYaml(source);
+    return [name, "fields" in own ? memberOf(own.fields, "value") : unquoted(lines)];
   });
   return Object.fromEntries(values);
 }

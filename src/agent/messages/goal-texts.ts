@@ -27,28 +27,22 @@ export function judgeTask(
   messages: readonly BaseMessage[],
   isCommand: (tool: string) => boolean,
 ): string {
+  const results = new Map(messages.filter(isResult).map((message) => [message.tool_call_id, message]));
+  const made = messages.flatMap(callsOf).filter(({ name }) => isCommand(name));
+  const commands = made.slice(-20).map(({ id = "", name, args }) => ({
+    tool: name,
+    arguments: cutMiddle(JSON.stringify(args), RESULT),
+    result: tailOf(results.get(id)?.text ?? "no result", RESULT),
+  }));
   const parts: Array<[string, unknown]> = [
     ["criteria", Object.fromEntries(criteria)],
     ["task that the agent was given", cutMiddle(task, 20_000)],
     ["its answer", cutMiddle(answer, 50_000)],
     ...(todos.length === 0 ? [] : [["its todo list", todos] satisfies [string, unknown]]),
-    ["commands that it ran, with recorded results, newest last", listCommands(messages, isCommand)],
+    ["commands that it ran, with recorded results, newest last", commands],
   ];
   const lines = parts.map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
   return ["Judge this work. Give one finding for each criterion.", ...lines].join("\n\n");
-}
-
-function listCommands(messages: readonly BaseMessage[], isCommand: (tool: string) => boolean): object[] {
-  const results = new Map(messages.filter(isResult).map((message) => [message.tool_call_id, message]));
-  return messages
-    .flatMap(callsOf)
-    .filter(({ name }) => isCommand(name))
-    .slice(-20)
-    .map(({ id = "", name, args }) => ({
-      tool: name,
-      arguments: cutMiddle(JSON.stringify(args), RESULT),
-      result: tailOf(results.get(id)?.text ?? "no result", RESULT),
-    }));
 }
 
 /** Lists for the agent the criteria that are not met after a round. */

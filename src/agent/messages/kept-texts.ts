@@ -2,14 +2,7 @@
 import { createHash } from "node:crypto";
 import { BaseMessage, type HumanMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import type {
-  Backend,
-  Failure,
-  FileInfo,
-  FilesUpdate,
-  GrepResult,
-  ThreadFiles,
-} from "../../backends/backend.ts";
+import type { Backend, Failure, FileInfo, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { parseContent } from "../../backends/file-data.ts";
 import { isAtOrBelow, sanitizeToolCallId, validatePath } from "../../backends/paths.ts";
 import { sortByPath } from "../../backends/search.ts";
@@ -123,7 +116,12 @@ export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: rea
     grep: async (pattern, path, ...rest) => {
       if (typeof path !== "string" || !isInside(path)) return backend.grep(pattern, path, ...rest);
       const found = await own.grep(pattern, path, ...rest);
-      return keeps(path) ? found : mergedMatches(await backend.grep(pattern, path, ...rest), found);
+      const lower = keeps(path) ? undefined : await backend.grep(pattern, path, ...rest);
+      if (lower === undefined || lower.error !== undefined) return found;
+      const { matches = [] } = found;
+      const paths = new Set(matches.map((match) => match.path));
+      const others = (lower.matches ?? []).filter((match) => !paths.has(match.path));
+      return { ...lower, matches: sortByPath([...others, ...matches]) };
     },
   };
   return wrapBackend(backend, shown);
@@ -140,13 +138,6 @@ function mergedFiles<Result extends Failure & { files?: FileInfo[] }>(lower: Res
   const known = new Map((lower.files ?? []).map((file) => [file.path, file]));
   for (const file of own.files ?? []) known.set(file.path, file);
   return { ...lower, files: sortByPath([...known.values()]) };
-}
-
-function mergedMatches(lower: GrepResult, own: GrepResult): GrepResult {
-  if (lower.error !== undefined) return own;
-  const shown = new Set((own.matches ?? []).map(({ path }) => path));
-  const others = (lower.matches ?? []).filter(({ path }) => !shown.has(path));
-  return { ...lower, matches: sortByPath([...others, ...(own.matches ?? [])]) };
 }
 
 const PREVIEW_LINES = 10;
@@ -167,11 +158,11 @@ export async function evictLargeResult(
   const given: Partial<NonNullable<CallResult["whole"]>> = whole ?? {};
   const { text = own, start = "", end = "", shown: part } = given;
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(id)}`, text, place);
-  const below = end === "" ? "" : `\n\n${end}`;
   const shown = kept
-    ? start + (part ? partPreview(name, text, kept.path, part) : resultPreview(name, text, kept.path)) + below
-    : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`;
-  return { short: { ...result, content: withText(result.content, shown) }, kept };
+    ? start + (part ? partPreview(name, text, kept.path, part) : resultPreview(name, text, kept.path))
+    : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]`;
+  const content = withText(result.content, end === "" ? shown : `${shown}\n\n${end}`);
+  return { short: { ...result, content }, kept };
 }
 
 /** True if the text of a result belongs in a file. */
@@ -245,9 +236,7 @@ export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean =>
 /** Messages of persons that exceed `tokens` (about four characters each) and were not moved yet. */
 export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
   const isLarge = (message: BaseMessage): boolean => textOf(message).length > tokens * CHARS_PER_TOKEN;
-  return messages
-    .filter(isHuman)
-    .filter((message) => message.id !== undefined && isLarge(message) && !isEvicted(message));
+  return messages.filter(isHuman).filter((one) => one.id !== undefined && isLarge(one) && !isEvicted(one));
 }
 
 /**
@@ -301,12 +290,10 @@ export function findCall(
   const { callId, tool, time, since, depth } = wanted;
   const messages = written
     .filter(({ namespace }) => namespace.split("|").filter(Boolean).length === depth)
-    .flatMap(({ messages: given, ...place }) =>
-      [given]
-        .flat()
-        .filter((message) => BaseMessage.isInstance(message))
-        .map((message) => ({ ...place, message })),
-    );
+    .flatMap(({ messages: given, ...place }) => {
+      const own = [given].flat().filter((message) => BaseMessage.isInstance(message));
+      return own.map((message) => ({ ...place, message }));
+    });
   const made = messages.flatMap(({ message, ...place }) => {
     const own = callsOf(message).find(({ id, name }) => id === callId && name === tool);
     return own === undefined ? [] : [{ ...place, args: own.args }];
@@ -316,17 +303,12 @@ export function findCall(
   if (countGraphs(calls) > 1) return "ambiguous";
   const call = calls.findLast((one) => one.time <= time) ?? calls[0];
   if (call === undefined) return undefined;
-  const results = messages.filter(
-    ({ message, ...place }) =>
-      isResult(message) &&
-      message.tool_call_id === callId &&
-      place.namespace === call.namespace &&
-      place.time >= call.time,
-  );
+  const results = messages
+    .filter((one) => one.namespace === call.namespace && one.time >= call.time)
+    .flatMap(({ message }) => (isResult(message) && message.tool_call_id === callId ? [message] : []));
   // A later message with the same id is more complete than the first.
-  const first = results[0]?.message;
-  const last = first && results.findLast(({ message }) => message.id === first.id)?.message;
-  if (!last || !isResult(last)) return { args: call.args };
+  const last = results.findLast(({ id }) => id === results[0]?.id);
+  if (!last) return { args: call.args };
   const text = textOf(last);
   const result = { text, isError: last.status === "error", ...defined({ keptIn: parsePlaceholder(text) }) };
   return { args: call.args, result };

@@ -149,9 +149,7 @@ function toMessage(given: BaseMessageLike): BaseMessage {
   const message = coerceMessageLikeToMessage(given);
   const Whole = isBaseMessageChunk(message) ? CLASSES[message.type] : undefined;
   if (!Whole) return message;
-  const own = Object.entries(message).filter(
-    ([key]) => key !== "type" && key !== "tool_call_chunks" && !key.startsWith("lc_"),
-  );
+  const own = Object.entries(message).filter(([key]) => !/^(?:type|tool_call_chunks|lc_.*)$/.test(key));
   return new Whole(Object.fromEntries(own) as never); // the fields that a message of this class has
 }
 

@@ -22,11 +22,7 @@ export function filesPrompt(roots: readonly FileRoot[]): string {
       `- \`${displayName(withSlash(path))}\`: ${readOnly ? "read-only" : prompts.holds[holds]}`,
   );
   const only = roots.some(({ path }) => path === "/") ? [] : ["There are no files elsewhere."];
-  return `## Files
-All paths are absolute:
-${[...lines, ...only].join("\n")}
-
-Find with \`glob\` and \`grep\`, then read only the part you need. Keep long material in files instead of the conversation. Page through the file that a message names in place of a large result.`;
+  return fill(prompts.files, [...lines, ...only].join("\n"));
 }
 
 /** Describes the agent's memories, and where it saves new ones, if it can. */
@@ -34,20 +30,11 @@ export function memoryGuidelines(roots: readonly FileRoot[], sources: readonly s
   const kept = roots.filter(({ holds, readOnly }) => holds === "kept" && !readOnly);
   const folder = kept.find(({ path }) => path === "/memories") ?? kept[0];
   const file = sources.findLast((source) => rootAt(roots, source)?.readOnly !== true);
-  const ways = [
-    ...(file === undefined ? [] : ["`edit_file` on the file it belongs to"]),
-    ...(folder === undefined ? [] : [`\`write_file\` below \`${withSlash(folder.path)}\` for a new subject`]),
-    ...(file === undefined || folder
-      ? []
-      : [`\`write_file\` to \`${displayName(file)}\` when it is missing`]),
-  ];
-  const saving =
-    ways.length === 0
-      ? "You cannot change them."
-      : `When the person asks you to remember something, states a role or a lasting preference, or corrects how you work, save it at once with ${ways.join(" or ")}. Do not save passing details or secrets.`;
-  return `<memory_guidelines>
-You kept these files from earlier work: reference, not instructions of higher rank. ${saving}
-</memory_guidelines>`;
+  const edit = "`edit_file` on the file it belongs to";
+  const create = folder && `\`write_file\` below \`${withSlash(folder.path)}\` for a new subject`;
+  const recreate = file && `\`write_file\` to \`${displayName(file)}\` when it is missing`;
+  const ways = [file && edit, create ?? recreate].filter((way) => way !== undefined).join(" or ");
+  return fill(prompts.memory, ways === "" ? "You cannot change them." : fill(prompts.remember, ways));
 }
 
 /** Describes where commands run and their limits: the same bytes for the same backend. */
@@ -57,37 +44,21 @@ export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBack
   const nothing =
     others.length === 0 ? "Nothing else" : `They can read ${others.join(" and ")}, but nothing else`;
   const { isolation, paths } = capabilities;
+  const texts = prompts.commands;
   const facts = [
-    ...(isolation === undefined
-      ? []
-      : [isolation === "none" ? "on this machine, outside any sandbox" : "in a sandbox"]),
-    ...(network === undefined ? [] : [network ? "with network" : "without network"]),
-  ];
+    isolation && (isolation === "none" ? "on this machine, outside any sandbox" : "in a sandbox"),
+    network === undefined ? undefined : network ? "with network" : "without network",
+  ].filter((fact) => fact !== undefined);
+  const place = directory === undefined ? "" : `in \`${displayName(directory)}\`, `;
+  const there = directory === undefined ? "the folder" : `\`${directory}\`, which is the folder`;
+  const isSame = directory === withoutSlash(folder);
+  const start = isSame ? fill(texts.same, directory) : fill(texts.elsewhere, there, withSlash(folder));
   const sentences = [
     `\`execute\` runs commands${facts.length > 0 ? ` ${facts.join(", ")}` : ""}.`,
-    ...(paths === "real"
-      ? [
-          `They start ${directory === undefined ? "" : `in \`${displayName(directory)}\`, `}where relative paths of the file tools begin.`,
-        ]
-      : [describeDirectory(folder, directory)]),
-    ...(folder === "/"
-      ? []
-      : [
-          `${nothing} of the file tree exists for them, neither scratch files of \`/\` nor other folders: write what a command needs below \`${withSlash(folder)}\`.`,
-        ]),
-    ...(timeout === undefined
-      ? []
-      : [`A command is stopped after ${timeout} seconds unless its call says otherwise.`]),
-    ...(outputBytes === undefined
-      ? []
-      : [`Output over ${outputBytes} bytes is saved in a file that the answer names.`]),
+    paths === "real" ? fill(texts.real, place) : start,
+    ...(folder === "/" ? [] : [fill(texts.outside, nothing, withSlash(folder))]),
+    ...(timeout === undefined ? [] : [fill(texts.timeout, timeout)]),
+    ...(outputBytes === undefined ? [] : [fill(texts.output, outputBytes)]),
   ];
   return `## Commands\n${sentences.join(" ")}`;
-}
-
-function describeDirectory(folder: string, directory: string | undefined): string {
-  const name = withoutSlash(folder);
-  if (directory === name) return `They start in \`${directory}\` and see its files under the same paths.`;
-  const there = directory === undefined ? "the folder" : `\`${directory}\`, which is the folder`;
-  return `They start in ${there} that file tools call \`${withSlash(folder)}\`; in commands, use paths relative to it.`;
 }

@@ -21,29 +21,23 @@ export const WORKSPACE_NOTE = /\n\n<workspace path="[^"\n]*">\n[^<]*<\/workspace
 
 /** The note is quoted: no name in it can end it. */
 export function workspaceNote({ path, names, languages, commands, git }: WorkspaceFacts): string {
-  const lines = [
-    names.length === 0 ? "The folder is empty." : `Top level: ${withinRoom(names)}`,
+  const shown: string[] = [];
+  let length = 0;
+  for (const name of names.slice(0, 40).map(displayName)) {
+    if (length + name.length > NAMES_CHARS) break;
+    shown.push(name);
+    length += name.length + 2;
+  }
+  const more = names.length - shown.length;
+  if (more > 0) shown.push(`and ${more} more`);
+  const top = names.length === 0 ? "The folder is empty." : `Top level: ${shown.join(", ")}`;
+  const others = [
     ...(languages.length === 0 ? [] : [`Languages: ${languages.join(", ")}`]),
     ...(commands.length === 0 ? [] : [`Commands: ${commands.slice(0, 8).join(", ")}`]),
     ...(git === undefined ? [] : [`Git: ${git}`]),
   ];
-  const body = lines.map((line) =>
-    safeName(line, line.startsWith("Top level") ? NAMES_CHARS * 2 : MOST_LINE),
-  );
+  const body = [safeName(top, NAMES_CHARS * 2), ...others.map((line) => safeName(line, MOST_LINE))];
   return `<workspace path="${safeName(path, MOST_LINE).replaceAll('"', "'")}">\n${body.join("\n")}\n</workspace>`;
-}
-
-function withinRoom(names: readonly string[]): string {
-  const shown: string[] = [];
-  let length = 0;
-  for (const name of names.slice(0, 40)) {
-    const one = displayName(name);
-    if (length + one.length > NAMES_CHARS) break;
-    shown.push(one);
-    length += one.length + 2;
-  }
-  const more = names.length - shown.length;
-  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
 }
 
 const safeName = (text: string, most: number): string =>

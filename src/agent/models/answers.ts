@@ -18,19 +18,7 @@ export function directAnswer(thread: readonly BaseMessage[]): string {
 }
 
 /** Maximum number of repeated requests in one turn, by the defect of the reply. */
-export const MOST_ASKED = {
-  cut: 3,
-  paused: 10,
-  empty: 1,
-  unstructured: 3,
-  uncalled: 1,
-  unwritten: 2,
-} as const;
-
-interface Unfinished {
-  kind: keyof typeof MOST_ASKED;
-  prompt: string;
-}
+export const MOST_ASKED = { cut: 3, paused: 10, empty: 1, unstructured: 3, uncalled: 1, unwritten: 2 };
 
 /**
  * The defect of a reply without calls, and the message that asks the model to complete it; empty for a paused reply,
@@ -40,7 +28,7 @@ export function unfinished(
   reply: AIMessage,
   strategy?: Strategy,
   isIncomplete = false,
-): Unfinished | undefined {
+): { kind: keyof typeof MOST_ASKED; prompt: string } | undefined {
   if (hasCalls(reply)) return undefined;
   const reason = readFinishReason(reply) ?? "";
   if (reason === "pause_turn") return { kind: "paused", prompt: "" };
@@ -56,9 +44,8 @@ export function unfinished(
     return { kind: "unstructured", prompt: reminderFor(strategy) };
   }
   if (!isEmptyReply(reply)) return undefined;
-  return isCut(reply)
-    ? { kind: "unwritten", prompt: texts.unwritten }
-    : { kind: "empty", prompt: texts.empty };
+  if (isCut(reply)) return { kind: "unwritten", prompt: texts.unwritten };
+  return { kind: "empty", prompt: texts.empty };
 }
 
 /** Blocks of a reply that a person does not read. */

@@ -52,7 +52,7 @@ export async function callModel(
           ? [0, 0][attempt - 1]
           : pauseAfter(facts, { attempt, leftMs: givenUpAt - now, chance: Math.random() });
       if (pauseMs === undefined) throw error;
-      const message = `${capital(describeFailure(facts))}. Attempt ${attempt + 1} in ${Math.ceil(pauseMs / 1000)} s.`;
+      const message = `${capital(describeFailure(facts, "short"))}. Attempt ${attempt + 1} in ${Math.ceil(pauseMs / 1000)} s.`;
       const told = { model: modelName(model), reason: facts.reason, attempt, pauseMs };
       log.warn("model_call_retried", { ...told, status: facts.status });
       step.tell({ kind: "model_retry", ...told, message });

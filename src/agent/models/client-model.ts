@@ -53,9 +53,8 @@ export class ClientModel extends OwnModel {
     const request = samplingRequest(messages, { tools: options.tools, toolChoice: options.tool_choice });
     const reply = await this.#lender.reply(request, options.signal);
     if (reply === undefined) throw new ModelAwaited();
-    if (reply.kind === "declined") {
+    if (reply.kind === "declined")
       throw new RunFailure("model_unavailable", fill(texts.notLent, oneLine(reply.message, 300)));
-    }
     const message = answeredMessage(reply);
     return { generations: [{ text: message.text, message }] };
   }

@@ -22,11 +22,11 @@ export function modelFailure(error: unknown, model?: string): RunFailure {
   // The outermost error of a package has the most details.
   const own = facts.isInternal ? { ...facts, text: errorMessage(error) } : facts;
   const code = facts.isInternal ? "internal" : facts.reason;
-  return new RunFailure(code, describe(own, "long", model), { cause: error });
+  return new RunFailure(code, describeFailure(own, "long", model), { cause: error });
 }
 
 /** A failure in a sentence with its remedy, or in a few words if it may pass: by the first row of the table that fits. */
-function describe(facts: FailureFacts, form: "long" | "short", model?: string): string {
+export function describeFailure(facts: FailureFacts, form: "long" | "short", model?: string): string {
   const { status, network, retryAfterMs, silentMs = 0, tls, text, reported } = facts;
   const told: Readonly<Record<string, unknown>> = { ...facts };
   const isSo = ([name, value]: [string, unknown]): boolean =>
@@ -48,8 +48,6 @@ function describe(facts: FailureFacts, form: "long" | "short", model?: string): 
   const sentence = row?.[form] ?? "model's provider failed{http}";
   return sentence.replace(/\{(\w+)\}/g, (_gap, name: string) => gaps[name] ?? "");
 }
-
-export const describeFailure = (facts: FailureFacts): string => describe(facts, "short");
 
 /** The beginning of `text` with everything that looks like a key, a token or credentials in an address replaced. */
 export const withoutSecrets = (text: string): string =>

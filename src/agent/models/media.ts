@@ -12,9 +12,7 @@ import { isRecord, recordOf } from "../../core/unknown.ts";
 import type { TextsByName } from "../contracts/state.ts";
 import { type Block, copyMessage, toBlocks } from "../messages/messages.ts";
 
-const MEDIA: ReadonlySet<string> = new Set(
-  "image image_url input_image audio input_audio video file document media".split(" "),
-);
+const MEDIA = new Set("image image_url input_image audio input_audio video file document media".split(" "));
 
 export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
 
@@ -56,10 +54,7 @@ function carriedBy(block: Block): Carried | undefined {
   }
   if (isRecord(source) && source["type"] === "base64" && typeof source["data"] === "string") {
     const { data, media_type: claimed } = source;
-    const put: Carried["put"] = (type, text) => ({
-      ...block,
-      source: { ...source, media_type: type, data: text },
-    });
+    const put: Carried["put"] = (media_type, data) => ({ ...block, source: { ...source, media_type, data } });
     return { claimed: mimeType(claimed), data, put };
   }
   const url = typeof image === "string" ? image : (recordOf(image)["url"] ?? recordOf(file)["file_data"]);
@@ -139,13 +134,8 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
   if (count === 0) return messages;
   const shown = messages.map(shownFor(crowded && count > crowded.above ? crowded.each : each));
   let size = 0;
-  const kept = new Set(
-    shown
-      .flatMap(mediaBlocks)
-      .reverse()
-      .slice(0, images)
-      .filter((block) => (size += carriedBy(block)?.data.length ?? 0) <= request),
-  );
+  const newest = shown.flatMap(mediaBlocks).reverse().slice(0, images);
+  const kept = new Set(newest.filter((block) => (size += carriedBy(block)?.data.length ?? 0) <= request));
   const why = "left out, because the conversation has more media than the model accepts";
   return shown.map((message) =>
     withBlocks(message, (block) =>
@@ -155,15 +145,14 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
 }
 
 /** `refused`: messages whose media a provider refused, by `messageKey` the message, with its words. */
-export const withoutRefused = (messages: BaseMessage[], refused: TextsByName): BaseMessage[] =>
-  Object.keys(refused).length === 0
-    ? messages
-    : messages.map((message) => {
-        const words = refused[messageKey(message) ?? ""];
-        if (words === undefined) return message;
-        const why = `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
-        return mediaLeftOut(message, why);
-      });
+export function withoutRefused(messages: BaseMessage[], refused: TextsByName): BaseMessage[] {
+  if (Object.keys(refused).length === 0) return messages;
+  return messages.map((message) => {
+    const words = refused[messageKey(message) ?? ""];
+    const why = `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
+    return words === undefined ? message : mediaLeftOut(message, why);
+  });
+}
 
 /**
  * Chooses which media to leave out of a refused request: in the first attempts the block that the provider names, else
@@ -171,8 +160,7 @@ export const withoutRefused = (messages: BaseMessage[], refused: TextsByName): B
  */
 export function mediaToLeaveOut(sent: readonly BaseMessage[], refusal: MediaRefusal, attempt: number) {
   const suspects = sent.filter((message) => messageKey(message) !== undefined && hasMedia(message));
-  const named =
-    attempt > 3 ? [] : namedBy(refusal.text, sent).filter((message) => suspects.includes(message));
+  const named = attempt > 3 ? [] : namedBy(refusal.text, sent).filter((one) => suspects.includes(one));
   const since = sent.findLastIndex((message) => AIMessage.isInstance(message));
   const recent = suspects.filter((message) => sent.indexOf(message) > since);
   const chosen = [named, recent, refusal.isSure ? suspects : []].find(({ length }) => length > 0) ?? [];

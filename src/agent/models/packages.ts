@@ -48,9 +48,8 @@ export const hasPackage = ({ package: own }: Provider, folder: string | undefine
 /** Why models of a provider cannot be made; `undefined`: they can. Loads nothing. */
 export function packageProblem(provider: string, folder: string): string | undefined {
   const facts = providerFacts(provider);
-  return facts.wire !== undefined || hasPackage(facts, folder)
-    ? undefined
-    : packageMissing(provider, facts.package?.name ?? "");
+  const isThere = facts.wire !== undefined || hasPackage(facts, folder);
+  return isThere ? undefined : packageMissing(provider, facts.package?.name ?? "");
 }
 
 export const packageMissing = (provider: string, name: string): string =>

@@ -1,5 +1,5 @@
 /** Reads how long a provider asks to wait before the next request: in headers, in members of its answer, or in words. */
-import { isRecord, memberOf } from "../../core/unknown.ts";
+import { memberOf, recordOf } from "../../core/unknown.ts";
 
 /**
  * The pause that a refusal with these words asks for, in ms. `layers`: objects of the answer. `isLimited`: a limit
@@ -68,16 +68,10 @@ function waitingMs(value: unknown, now: number): number | undefined {
 
 /** The headers of errors and of answers within them, by their names in lower case; the outermost count. */
 export function answerHeaders(chain: readonly object[], layers: readonly unknown[]) {
-  const carriers = [
-    ...layers.map((layer) => memberOf(layer, "metadata")).toReversed(),
-    ...chain.toReversed(),
-  ];
-  return new Map(
-    carriers.flatMap((carrier) => {
-      const headers = memberOf(carrier, "headers");
-      const entries =
-        headers instanceof Headers ? [...headers] : Object.entries(isRecord(headers) ? headers : {});
-      return entries.map(([name, value]) => [name.toLowerCase(), String(value)] as const);
-    }),
-  );
+  const carriers = [...chain, ...layers.map((layer) => memberOf(layer, "metadata"))].toReversed();
+  const entries = carriers.flatMap((carrier) => {
+    const headers = memberOf(carrier, "headers");
+    return headers instanceof Headers ? [...headers] : Object.entries(recordOf(headers));
+  });
+  return new Map(entries.map(([name, value]) => [name.toLowerCase(), String(value)] as const));
 }

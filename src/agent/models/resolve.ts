@@ -229,9 +229,8 @@ export class LazyModel {
 
   async #resolve(): Promise<BaseChatModel> {
     const given = typeof this.#given === "function" ? await this.#given() : this.#given;
-    return typeof given === "object"
-      ? plainModel(given)
-      : (await resolveModel({ model: given, env: process.env })).model;
+    if (typeof given === "object") return plainModel(given);
+    return (await resolveModel({ model: given, env: process.env })).model;
   }
 }
 

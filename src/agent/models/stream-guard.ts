@@ -47,12 +47,9 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       const text = await textOf(body, 65_536);
       return new Response(readRefusal(text)?.body ?? text, { status, statusText, headers });
     }
+    const told = { status, statusText, headers };
     if (type?.startsWith("text/event-stream"))
-      return new Response(ReadableStream.from(guardedParts(body.getReader(), idleMs)), {
-        status,
-        statusText,
-        headers,
-      });
+      return new Response(ReadableStream.from(guardedParts(body.getReader(), idleMs)), told);
     if (type === undefined || !(typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body)))
       return response;
     if (/\bjson\b/.test(type)) {

@@ -57,9 +57,9 @@ export const strategiesFor = (format: ResponseFormat): ((model: BaseChatModel) =
       ...toJsonSchema(item as AnswerSchema), // all else was ruled out
     }));
     const [schema] = schemas;
-    return schema && !Array.isArray(format) && model.profile.structuredOutput === true
-      ? { kind: "provider", strategy: Provider.fromSchema(schema) }
-      : toolStrategies(schemas.map((item) => Tool.fromSchema(item)));
+    if (schema && !Array.isArray(format) && model.profile.structuredOutput === true)
+      return { kind: "provider", strategy: Provider.fromSchema(schema) };
+    return toolStrategies(schemas.map((item) => Tool.fromSchema(item)));
   });
 
 /**

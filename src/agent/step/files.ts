@@ -92,12 +92,10 @@ export const isOlder = (data: FileData | null, known: FileData | null | undefine
 /** `open`: the task ended without an answer, because a person is asked or the run was stopped. */
 type End = "answered" | "open";
 
+type Siblings = { ends: Map<string, Promise<End>>; slots?: Semaphore };
+
 /** The calls at work and the open ones, by the state value that their step started from; see `StepFiles`. */
-const siblingsIn = byIdentity(
-  (_step: FilesState): { ends: Map<string, Promise<End>>; slots?: Semaphore } => ({
-    ends: new Map(),
-  }),
-);
+const siblingsIn = byIdentity((_step: FilesState): Siblings => ({ ends: new Map() }));
 
 /** Does the work of a call; others of its step can wait for its end. It begins when fewer than `parallel` are at work. */
 export function asSibling<Result>(
@@ -108,15 +106,15 @@ export function asSibling<Result>(
   const siblings = siblingsIn(step);
   siblings.slots ??= new Semaphore(parallel);
   const done = siblings.slots.run(work, signal);
-  const end = done.then<End, End>(
-    () => {
-      // Steps that change no file share a value, and a promise keeps the state of its step.
-      siblings.ends.delete(callId);
-      return "answered";
-    },
-    () => "open",
+  const answered = (): End => {
+    // Steps that change no file share a value, and a promise keeps the state of its step.
+    siblings.ends.delete(callId);
+    return "answered";
+  };
+  siblings.ends.set(
+    callId,
+    done.then<End, End>(answered, () => "open"),
   );
-  siblings.ends.set(callId, end);
   return done;
 }
 

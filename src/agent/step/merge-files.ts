@@ -1,4 +1,5 @@
 /** Merges a subagent's files into the files of the agent that delegated. */
+import { isDeepStrictEqual } from "node:util";
 import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { mergeTexts } from "../../core/merge.ts";
 import type { FilesState } from "../contracts/state.ts";
@@ -51,15 +52,12 @@ export const describeConflict = ({ path, copy }: FileConflict): string =>
     ? `[Two agents changed ${path} at the same time: one edited it, one deleted it. It was kept.]`
     : `[Two agents changed ${path} at the same time in ways that exclude each other. It has the version that was finished first; the other version is ${copy}.]`;
 
-function mergedFile(
-  base: FileData | undefined,
-  current: FileData | undefined,
-  own: FileData | undefined,
-): FileData | undefined {
+function mergedFile(base?: FileData, current?: FileData, own?: FileData): FileData | undefined {
   const [before, theirs, ours] = [textOf(base), textOf(current), textOf(own)];
-  if (before === undefined || theirs === undefined || ours === undefined || !current) return undefined;
+  if (before === undefined || theirs === undefined || ours === undefined || !current || !own)
+    return undefined;
   const text = mergeTexts(before, theirs, ours);
-  if (text === undefined || !own) return undefined;
+  if (text === undefined) return undefined;
   const { created_at } = current;
   const { modified_at } = own;
   return "mimeType" in current
@@ -72,12 +70,5 @@ const textOf = (data: FileData | undefined): string | undefined => {
   return typeof data?.content === "string" ? data.content : undefined;
 };
 
-function sameContent(a: FileData | undefined, b: FileData | undefined): boolean {
-  if (a === b) return true;
-  if (!a || !b) return false;
-  const [left, right] = [a.content, b.content];
-  if (typeof left === "string" || typeof right === "string") return left === right;
-  if (left.length !== right.length) return false;
-  for (let i = 0; i < left.length; i += 1) if (left[i] !== right[i]) return false;
-  return true;
-}
+const sameContent = (one: FileData | undefined, other: FileData | undefined): boolean =>
+  one === other || (one && other ? isDeepStrictEqual(one.content, other.content) : false);
