@@ -56,10 +56,7 @@ export const modelsHere = async ({ env, platform }: HostFacts): Promise<ModelHer
       const { modelVariables = [] } = providerFacts(provider);
       const { keys: names = [] } = modelChoice({ model: `${provider}:${model}`, env: {} });
       const places = await Promise.all(names.map((name) => keyPlace(name, { env, platform })));
-      const at = Math.max(
-        places.findIndex((place) => place !== undefined),
-        0,
-      );
+      const at = Math.max(places.findIndex(Boolean), 0);
       const [name = model] = modelVariables.flatMap((one) => variable(env, one) ?? []);
       return { spec: `${provider}:${name}`, key: names[at] ?? "", from: places[at] };
     }),

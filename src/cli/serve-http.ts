@@ -17,8 +17,6 @@ import { createServerFactory } from "../server/protocol/create-server.ts";
 import { complain } from "./output.ts";
 import { print } from "./terminal/printer.ts";
 
-/** Serves over HTTP: tokens, their renewal, and the end of the server. */
-
 /** Time limit for closing, in ms; then the process exits anyway. */
 const CLOSE_MS = 850;
 

@@ -155,8 +155,7 @@ async function tellInstead(
   const message = { text, ...defined({ idempotencyKey }), call: request };
   const told = await tell(context, principal, run.id, message);
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
-  if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
-  return undefined;
+  return told.code === "idempotency_conflict" ? { ...told, code: told.code } : undefined;
 }
 
 function toStartOutcome(

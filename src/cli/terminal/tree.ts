@@ -1,5 +1,5 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
-import { costText, tokens } from "../../server/views/cost-words.ts";
+import { dollars, tokens } from "../../server/views/cost-words.ts";
 import { groupBy } from "../../core/group-by.ts";
 import { duration, firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
@@ -215,15 +215,13 @@ export const isShownAbove = ({ activity, agents, status }: RunPicture): boolean 
 function figuresLine(picture: RunPicture, { colors, width, now }: TreeStyle): string {
   const { usage, created_at: created, ended_at: ended } = picture;
   const end = ended === undefined ? now : Date.parse(ended);
-  const { cost_usd: costUsd } = usage;
-  // Nothing is shown if nothing was paid, whatever the model.
-  const cost = typeof costUsd === "number" ? costText([{ model: "offline", costUsd }]) : undefined;
+  const cost = usage.cost_usd;
   const facts = [
     duration(end - Date.parse(created)),
     ...(usage.input_tokens + usage.output_tokens > 0
       ? [`${tokens(usage.input_tokens)} tokens in, ${tokens(usage.output_tokens)} out`]
       : []),
-    ...(cost === undefined ? [] : [cost]),
+    ...(typeof cost === "number" && cost > 0 ? [dollars(cost)] : []),
   ];
   return `    ${colors.dim(fit(facts.join(" · "), width - 4))}`;
 }

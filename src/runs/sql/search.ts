@@ -99,11 +99,7 @@ function searchConditions(principal: Principal, filter: RunSearch["filter"]) {
   return {
     owned,
     isFound: `(${found.join(" OR ")})`,
-    values: {
-      ...values,
-      lower: containing(lower),
-      ...(isPlain ? {} : { text: containing(text) }),
-    },
+    values: { ...values, lower: containing(lower), ...(isPlain ? {} : { text: containing(text) }) },
     text: {
       forms: isPlain ? [lower] : [lower, text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())],
       tasksOnly,

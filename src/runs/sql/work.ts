@@ -275,9 +275,8 @@ export class StoredWork {
       yield* status.update(row, now);
       const stopped = stopReason === undefined ? {} : { stopReason };
       const data = { answer: answerExcerpt(answer), ...stopped };
-      if (row.parent_id === null) {
+      if (row.parent_id === null)
         yield* news.append(row, { kind: "run_completed", agent: [], data }, { now, rules });
-      }
       const ending = { now, answer, structured, ...stopped };
       yield* status.end(row.id, { from: "working", to: "completed" }, ending);
       yield* leases.release(lease);

@@ -23,16 +23,12 @@ const MAX_ATTEMPTS = 5;
 /** Surface of an answer, for the journal. */
 const BY = "acp";
 
+type Asks<Request, Response> = (request: Request, signal: AbortSignal) => Promise<Response>;
+
 export interface Editor {
-  permission(
-    request: acp.RequestPermissionRequest,
-    signal: AbortSignal,
-  ): Promise<acp.RequestPermissionResponse>;
+  permission: Asks<acp.RequestPermissionRequest, acp.RequestPermissionResponse>;
   /** Absent: it has no forms. */
-  form?: (
-    request: acp.CreateElicitationRequest,
-    signal: AbortSignal,
-  ) => Promise<acp.CreateElicitationResponse>;
+  form?: Asks<acp.CreateElicitationRequest, acp.CreateElicitationResponse>;
 }
 
 export interface Desk {

@@ -36,10 +36,7 @@ const MAX_BATCH = 100;
 export function readMessages(value: unknown, takesBatches: boolean): Received {
   const isBatch = Array.isArray(value);
   if (isBatch && (value.length === 0 || value.length > MAX_BATCH))
-    return {
-      messages: [],
-      errors: [invalidRequest(null, `a batch must have 1 to ${MAX_BATCH} messages`)],
-    };
+    return { messages: [], errors: [invalidRequest(null, `a batch must have 1 to ${MAX_BATCH} messages`)] };
   const received: Received = { messages: [], errors: [] };
   for (const read of (isBatch ? value : [value]).map(readMessage)) {
     if (!read.ok) received.errors.push(...(read.isExpected ? [read.answer] : []));

@@ -146,9 +146,8 @@ export function answerCors(
       "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after",
     );
   }
-  if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) {
+  if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined)
     return false;
-  }
   if (isAllowed) {
     response.setHeader("access-control-allow-methods", "GET, POST, DELETE");
     const headers =

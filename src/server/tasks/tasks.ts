@@ -89,10 +89,7 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   const calls = client.models && !isFinal(view.run.status) ? await runs.read.modelCalls(view.run.id) : [];
   const inputRequests: InputRequests = { ...people.requests };
   for (const call of calls)
-    inputRequests[modelKey(call)] = {
-      method: "sampling/createMessage",
-      params: call.request,
-    };
+    inputRequests[modelKey(call)] = { method: "sampling/createMessage", params: call.request };
   const statusMessage = people.note === undefined ? fields.statusMessage : withNote(view, people.note);
   const { status } = view.run;
   if (status === "completed" || status === "failed")
