@@ -107,10 +107,7 @@ class LoginFiles implements LoginStore {
     }
   }
 
-  async change(
-    server: string,
-    change: (kept: Login | undefined) => Promise<Login | undefined>,
-  ): Promise<Login | undefined> {
+  async change(server: string, change: (kept: Login | undefined) => Promise<Login | undefined>) {
     const lock = await this.#lock(server).catch(throwUnusable);
     try {
       const sealed = await this.#sealed(server);

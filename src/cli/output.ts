@@ -62,12 +62,8 @@ export function readAction(
   const labels = Object.keys(actions).map((label) => label.split(" "));
   const [name = usage.includes("[ACTION]") ? "list" : "", ...words] = positionals;
   const [known, ...takes] = labels.find(([action]) => action === name) ?? [];
-  if (known === undefined)
-    return unknownAction(
-      command,
-      name,
-      labels.flatMap(([action]) => action ?? []),
-    );
+  const names = labels.flatMap(([action]) => action ?? []);
+  if (known === undefined) return unknownAction(command, name, names);
   const needed = takes.filter((word) => !word.startsWith("["));
   const missing = needed.map((word) => WORDS[word] ?? word).join(" and ");
   if (words.length < needed.length) return complain(`${command} ${name} needs ${missing}.`, 2);

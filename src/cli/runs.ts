@@ -8,7 +8,7 @@ import { isoTime } from "../core/clock.ts";
 import { capital, displayName, oneLine, showControl } from "../core/text.ts";
 import { askedCall, decidedText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
-import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
+import type { Approval, RunHead, RunView } from "../runs/run.ts";
 import { LOCAL, STATUS_WORDS, isQuestion, nameOf, waitingIn } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
@@ -162,12 +162,7 @@ const runRow = (run: RunHead): object => ({
 });
 
 /** Prints the state of a run: task, todos, agents, open approvals with their effects, open questions, answer. */
-export async function showRun(
-  local: LocalRuns,
-  runId: string,
-  flags: FlagValues,
-  principal: Principal = LOCAL,
-): Promise<ExitCode> {
+export async function showRun(local: LocalRuns, runId: string, flags: FlagValues, principal = LOCAL) {
   const view = await local.operator.as({ principal }).read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) return sayJson(runDocument(view));
@@ -227,11 +222,8 @@ export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValu
   const outcome = await local.runs.control.cancel(runId, reason);
   if (!outcome.ok) return unknownRun(local, runId);
   const status = STATUS_WORDS[outcome.run.status];
-  return say(
-    outcome.alreadyEnded
-      ? `Run ${runId} has already ended (${status}); nothing to cancel.`
-      : `Run ${runId} is ${status}.`,
-  );
+  const end = outcome.alreadyEnded ? `has already ended (${status}); nothing to cancel` : `is ${status}`;
+  return say(`Run ${runId} ${end}.`);
 }
 
 /** The points of the run's thread that a new thread can begin from, oldest first. */

@@ -71,10 +71,8 @@ export async function serveOverHttp(
   server.leave();
   if (reason !== REFUSED) await drained(parts, limits.drain);
   following.stop();
-  await isDoneWithin(
-    CLOSE_MS,
-    server.close().then(() => parts.close()),
-  );
+  const closed = server.close().then(() => parts.close());
+  await isDoneWithin(CLOSE_MS, closed);
   return reason === REFUSED ? 2 : 0;
 }
 

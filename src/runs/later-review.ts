@@ -10,12 +10,8 @@ import { type Run, isFinal, noRun } from "./run.ts";
 import type { Implements } from "./scopes.ts";
 import type { DeleteOutcome } from "./service.ts";
 
-export const proposedChange: Implements<"changes", "proposed"> = async (
-  { runs, proposals, underLease },
-  principal,
-  runId,
-  whole,
-) => {
+export const proposedChange: Implements<"changes", "proposed"> = async (context, principal, runId, whole) => {
+  const { runs, proposals, underLease } = context;
   const run = await runs.read.run(principal, runId);
   if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
   // A process that was ended while it applied it is followed by this one, unless it is still at work.

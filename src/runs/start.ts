@@ -11,11 +11,8 @@ import type { Readiness, RunPoint, StartOutcome, TellRequest } from "./service.t
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
 /** Oldest first. */
-export async function pointsOfThread(
-  principal: Principal,
-  threadId: string,
-  { runs, checkpoints }: RunContext,
-): Promise<RunPoint[]> {
+export async function pointsOfThread(principal: Principal, threadId: string, context: RunContext) {
+  const { runs, checkpoints } = context;
   const points: RunPoint[] = [];
   let runId: string | undefined;
   const stored = await readPoints(threadId, await checkpoints?.(principal));

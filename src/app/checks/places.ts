@@ -121,21 +121,15 @@ export async function checkMounts({ config, env }: OwnFacts): Promise<Check[]> {
   try {
     return await Promise.all(
       folders.map(async ([path, folder]) => {
-        const { error: problem } = await within(
-          8,
-          async (signal) => folder.ls("/", { signal }),
-          (time) => ({
-            error: `no answer within ${time}; check that the server runs and the address is right`,
-          }),
-        );
+        const late = (time: string) => ({
+          error: `no answer within ${time}; check that the server runs and the address is right`,
+        });
+        const { error: problem } = await within(8, async (signal) => folder.ls("/", { signal }), late);
         return { name: "Mount", ok: problem === undefined, text: `${path}: ${problem ?? "can be listed"}` };
       }),
     );
   } finally {
-    await within(
-      1,
-      () => served.close(),
-      () => undefined,
-    );
+    const late = () => undefined;
+    await within(1, () => served.close(), late);
   }
 }

@@ -184,11 +184,7 @@ export const canReply = (question: OpenQuestion): boolean =>
   !(question.kind === "elicitation" && question.mode === "url") && (fieldsOf(question)?.length ?? 1) === 1;
 
 /** Stores a message as the answer to a question. `undefined`: it was; otherwise the problem with it. */
-export async function replyTo(
-  question: OpenQuestion,
-  text: string,
-  { runs }: Desk,
-): Promise<string | undefined> {
+export async function replyTo(question: OpenQuestion, text: string, { runs }: Desk) {
   const [field] = fieldsOf(question) ?? [];
   const read =
     field === undefined

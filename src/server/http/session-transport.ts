@@ -87,10 +87,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
         await this.send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri } });
       if (errors.length === 0 || !answer.ok) return answer;
       if (answer.body === null) return Response.json(errors);
-      return preceded(
-        answer,
-        errors.map((error) => `event: message\ndata: ${JSON.stringify(error)}\n\n`),
-      );
+      const frames = errors.map((error) => `event: message\ndata: ${JSON.stringify(error)}\n\n`);
+      return preceded(answer, frames);
     })(request, response);
   }
 

@@ -257,11 +257,7 @@ export class TaskPages {
   }
 
   /** Returns no question when nothing waits, or the page is open already or cannot be served. */
-  async ask(
-    runId: string,
-    pending: readonly RunRequest[],
-    open: () => Promise<string | undefined>,
-  ): Promise<Asked> {
+  async ask(runId: string, pending: readonly RunRequest[], open: () => Promise<string | undefined>) {
     if (pending.length === 0) return { requests: {} };
     const shown = this.#shown.get(runId);
     if (shown !== undefined && pending.every(({ id }) => shown.pending.has(id))) {
