@@ -45,11 +45,7 @@ function openMemories(
     const found = finder
       ? await finder.search(namespace, query, limit, closed.signal)
       : { hits: await of(principal, namespace).store.searchText(namespace, query, limit) };
-    const hits = found.hits.map(({ key, snippet, score }) => ({
-      path: MEMORIES_MOUNT + key,
-      snippet,
-      score,
-    }));
+    const hits = found.hits.map(({ key, ...hit }) => ({ path: MEMORIES_MOUNT + key, ...hit }));
     return { ...found, hits };
   };
   return {
@@ -226,10 +222,8 @@ async function withForeignTools(
     const chosen = chooseTools(described, offer);
     warnings.push(...chosen.notes.map(({ text }) => text), ...[chosen.refusal ?? []].flat());
     if (chosen.refusal !== undefined) return [];
-    const middleware = layersFor(
-      chosen.tools ?? tools,
-      (now) => chooseTools(described, { ...offer, tools: now }).tools ?? now,
-    );
+    const choose = (now: typeof tools) => chooseTools(described, { ...offer, tools: now }).tools ?? now;
+    const middleware = layersFor(chosen.tools ?? tools, choose);
     return [{ ...withTools(subagent, chosen, gatesOf(chosen.tools ?? tools)), middleware }];
   });
   // Without servers the agent does not work; it is only inspected.

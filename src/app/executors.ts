@@ -207,10 +207,8 @@ export class RunExecutors {
   readonly #open = new Map<string, Promise<MountedExecutor>>();
 
   static for(config: ExecutorConfig): RunExecutors {
-    return new RunExecutors(
-      () => chooseExecutor(config),
-      (owner) => openingPlaces(config, owner),
-    );
+    const choose = () => chooseExecutor(config);
+    return new RunExecutors(choose, (owner) => openingPlaces(config, owner));
   }
 
   /** Calls `choose` now, and again before each run while its answer is temporary. `openingPlaces`: those of a run. */

@@ -38,22 +38,17 @@ export async function instructionsFor(
   home: string | undefined,
   ignored: IgnoreFiles | null,
 ): Promise<{ systemPrompt?: string; instructions?: InstructionOptions }> {
-  const configured = await loadInstructions(config);
-  const places = defined({ instructions: instructionPlaces(config, owner, home, ignored) });
+  const { changes, notApplied = [] } = owner;
   const notes = projectNotes(config, owner);
-  const own = [
-    ...Object.values(configured),
-    ...(notes === undefined ? [] : [fill(texts.projectNotes, notes)]),
-  ];
-  if (owner.changes !== "propose")
-    return { ...(own.length > 0 ? { systemPrompt: own.join("\n\n") } : {}), ...places };
-  const { notApplied = [] } = owner;
-  const earlier =
-    notApplied.length === 0 ? [] : [`${texts.notApplied}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
-  return {
-    systemPrompt: [...own, texts.worksOnCopy, ...earlier].join("\n\n"),
-    ...places,
-  };
+  const earlier = [texts.notApplied, ...notApplied.map((one) => `- ${one}`)];
+  const parts = [
+    await loadInstructions(config),
+    notes && fill(texts.projectNotes, notes),
+    ...(changes === "propose" ? [texts.worksOnCopy] : []),
+    ...(changes === "propose" && notApplied.length > 0 ? [earlier.join("\n")] : []),
+  ].filter((part) => part !== undefined);
+  const instructions = instructionPlaces(config, owner, home, ignored);
+  return defined({ systemPrompt: parts.length > 0 ? parts.join("\n\n") : undefined, instructions });
 }
 
 /** Folders with instructions for the run. Those of the home folder are for the person at this machine only. */
@@ -91,16 +86,15 @@ export function instructionPlaces(
 export async function loadInstructions({
   systemPrompt,
   systemPromptFile: file,
-}: Pick<Config, "systemPrompt" | "systemPromptFile">): Promise<{ systemPrompt?: string }> {
-  const given = systemPrompt === undefined ? {} : { systemPrompt };
-  if (file === undefined) return given;
+}: Pick<Config, "systemPrompt" | "systemPromptFile">): Promise<string | undefined> {
+  if (file === undefined) return systemPrompt;
   const broken = (problem: string): ConfigurationError =>
     new ConfigurationError("system_prompt_file", `The file of systemPromptFile ${problem}`);
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw broken(`cannot be read (${error.code}). Restore it, or correct the setting.`);
   });
   if (text.length > LONGEST_INSTRUCTIONS) throw broken(fill(texts.instructionsTooLong, LONGEST_INSTRUCTIONS));
-  return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
+  return systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}`;
 }
 
 /** The reason why a run could not read its instructions. It names no path, so clients may see it. */

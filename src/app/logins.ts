@@ -39,17 +39,14 @@ export function loginsOf({ dataDir, web }: Pick<Config, "dataDir" | "web">, env:
   };
 }
 
-/** A server that can be logged in at, with its variables filled in, and the secrets of its configuration. */
-export interface LoginPlace {
-  server: RemoteMcpServer;
-  secrets: readonly string[];
-}
-
-/** Finds out whether a person can log in at a server; otherwise why not, in words that follow its name. */
+/**
+ * Finds out whether a person can log in at a server; otherwise why not, in words that follow its name. `server`: with
+ * its variables filled in. `secrets`: those of its configuration.
+ */
 export function loginPlace(
   given: McpServerConfig,
   env: Environment,
-): ({ ok: true } & LoginPlace) | { ok: false; problem: string } {
+): { ok: true; server: RemoteMcpServer; secrets: readonly string[] } | { ok: false; problem: string } {
   const cannot = (problem: string) => ({ ok: false, problem }) as const;
   if (!("url" in given)) return cannot("is started by a command, so nobody logs in there.");
   if (given.noLogin) return cannot("has oauth switched off in its entry, so nobody logs in there.");
@@ -110,10 +107,7 @@ class LoginFiles implements LoginStore {
     }
   }
 
-  async change(
-    server: string,
-    change: (kept: Login | undefined) => Promise<Login | undefined>,
-  ): Promise<Login | undefined> {
+  async change(server: string, change: (kept: Login | undefined) => Promise<Login | undefined>) {
     const lock = await this.#lock(server).catch(throwUnusable);
     try {
       const sealed = await this.#sealed(server);

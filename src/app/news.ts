@@ -31,10 +31,7 @@ export function openCourier(
 }
 
 /** The channels that cannot send now. */
-export const newsProblems = (
-  { news }: Pick<Config, "news">,
-  env: RunSettings["env"],
-): { name: string; problem: string }[] =>
+export const newsProblems = ({ news }: Pick<Config, "news">, env: RunSettings["env"]) =>
   Object.entries(news).flatMap(([name, options]) => {
     const problem = channelProblem(options, env);
     return problem === undefined ? [] : [{ name, problem }];

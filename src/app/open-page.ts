@@ -33,13 +33,8 @@ export async function openPage({ config, ...options }: OpenPage): Promise<PageSe
   const { address } = server;
   const forget = await notePage(dataDir, address);
   options.logger.info("page.started", { address });
-  return {
-    ...server,
-    close: async () => {
-      await forget();
-      await server.close();
-    },
-  };
+  const close = (): Promise<void> => forget().then(() => server.close());
+  return { ...server, close };
 }
 
 /** The parts of the page over HTTP. `publicUrl`: where browsers reach it, if that is known. */

@@ -44,7 +44,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
     if (keepsHouse) {
       const others = await storage.enter(environment);
       if (!config.workspacePerMachine && hasOtherFolder(environment, others))
-        throw new ConfigurationError("WORKSPACE_NOT_SHARED", WORKSPACE_NOT_SHARED);
+        throw new ConfigurationError("WORKSPACE_NOT_SHARED", texts.otherWorkspace);
     }
     let opened: Agents | undefined;
     const agents = memoized(async () => {
@@ -179,11 +179,7 @@ const openProposals = (config: RunSettings["config"], clock: Storage["clock"]) =
 const findMainRun = async (run: Run, { runs }: Storage): Promise<Run> =>
   (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
 
-const WORKSPACE_NOT_SHARED = texts.otherWorkspace;
-const OUTDATED = {
-  code: "restart_needed",
-  message: texts.newerVersion,
-} as const;
+const OUTDATED = { code: "restart_needed", message: texts.newerVersion } as const;
 
 /** Finds the first reason why no run can be started now. */
 async function startRefusal(settings: RunSettings, choice: ModelChoice): Promise<Readiness["refusal"]> {

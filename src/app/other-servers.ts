@@ -104,10 +104,7 @@ function serverState({ name, config, last }: ReturnType<McpTools["states"]>[numb
         ? (parsedUrl(config.url)?.host ?? "an address")
         : basename(config.command) || "not started",
     askedAt: last?.at,
-    tools: tools.map((tool) => ({
-      name: tool.name.slice(name.length + 2),
-      isGated: isGated.has(tool.name),
-    })),
+    tools: tools.map((tool) => ({ name: tool.name.slice(name.length + 2), isGated: isGated.has(tool.name) })),
     notes: [...(config.notes ?? []), ...leftOut.map(leftOutText), ...notes.map(({ text }) => text)],
     problem: problem?.reason,
     needsLogin: problem?.needsLogin === true && takesLogin(config),

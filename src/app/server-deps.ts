@@ -37,7 +37,6 @@ export interface ServerSettings {
 
 export type ServerParts = ReturnType<typeof serverParts>;
 
-/** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
 export function serverParts(settings: ServerSettings) {
   const { config, env, version, logger, works = true, page, holds } = settings;
   const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);

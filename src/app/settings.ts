@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { AgentLimits } from "../agent/contracts/limits.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import type { Config } from "../config/schema.ts";
+import { orElse } from "../core/errors.ts";
 import { defined } from "../core/unknown.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
@@ -144,19 +145,8 @@ function readMark(folder: string): string | undefined {
   const own = join(realPath(folder), ".deepagent");
   const file = join(own, "folder-id");
   // Fails if it exists, or if the folder is read-only.
-  attempt(() => mkdirSync(own));
+  orElse(() => mkdirSync(own), undefined);
   if (realPath(file) !== file) return undefined;
-  attempt(() => writeFileSync(file, `${randomUUID()}\n`, { flag: "wx" }));
-  try {
-    const [mark] = /^[\w-]{36}/.exec(readFileSync(file, "utf8")) ?? [];
-    return mark;
-  } catch {
-    return undefined;
-  }
-}
-
-function attempt(work: () => void): void {
-  try {
-    work();
-  } catch {}
+  orElse(() => writeFileSync(file, `${randomUUID()}\n`, { flag: "wx" }), undefined);
+  return orElse(() => /^[\w-]{36}/.exec(readFileSync(file, "utf8"))?.[0], undefined);
 }

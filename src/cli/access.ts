@@ -6,17 +6,14 @@ import { createAuthenticator, isIssued, tokenVerifier } from "../server/auth/aut
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { withLocalRuns } from "./local-runs.ts";
-import { complain, say, sayRows, unknownAction } from "./output.ts";
+import { complain, readAction, say, sayRows } from "./output.ts";
 import { parsedUrl } from "../core/unknown.ts";
-
-const NAMES = ["list", "revoke"];
 
 /** Works on the data directory alone: servers that use it see the change. */
 export async function runAccess(args: CommandArguments): Promise<ExitCode> {
-  const [name = "list", ...ids] = args.positionals;
-  if (!NAMES.includes(name)) return unknownAction("access", name, NAMES);
-  if ((name === "list") !== (ids.length === 0))
-    return complain(name === "list" ? "access list takes no id." : "access revoke needs an id.", 2);
+  const action = readAction("access", args.positionals);
+  if (typeof action === "number") return action;
+  const { name, words: ids } = action;
   return withLocalRuns(args, false, async (local) => {
     const all = await local.operator.allAccess();
     if (name === "revoke") {
@@ -34,11 +31,8 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
     const { holds } = createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] });
     const rows = await Promise.all(all.map(async (one) => [one, await loadToken(one, holds)] as const));
     if (args.flags["json"] === true) return sayRows(rows.map((row) => toRow(...row)));
-    return say(
-      ...(rows.length === 0
-        ? ["There are no clients, links or subscriptions."]
-        : rows.map((row) => accessLine(...row))),
-    );
+    if (rows.length === 0) return say("There are no clients, links or subscriptions.");
+    return say(...rows.map((row) => accessLine(...row)));
   });
 }
 

@@ -57,13 +57,9 @@ export async function answerRun(
     );
   const isForAll = isDecision ? only !== "edit" && only !== "always" : only === "decline";
   if (meant.length > 1 && !isForAll) {
+    const several = "There are several questions. Name the one that you answer";
     const ids = meant.map(({ id }) => id).join(", ");
-    return complain(
-      isDecision
-        ? `--${only} is for one approval: ${ids}.`
-        : `There are several questions. Name the one that you answer: ${ids}.`,
-      2,
-    );
+    return complain(`${isDecision ? `--${only} is for one approval` : several}: ${ids}.`, 2);
   }
   return answerAll(local, view.run, meant, flags);
 }

@@ -211,27 +211,21 @@ export function commandHelp(command: Command, action?: Action, all = false): str
     return users.length === 0 ? "" : `${users.map(({ name }) => name).join(", ")}: `;
   };
   const usage = action ? `${command.name} ${action.name} ${action.words}`.trim() : command.usage;
+  const calls = (action?.examples ?? examples).map((example) => `  ${PROGRAM} ${example}`);
+  const choices = actions.map(({ name, words, summary }) => [`${name} ${words}`, summary] as const);
   return [
     (action ?? command).summary,
     "",
     `Usage: ${PROGRAM} ${usage} [FLAGS]`,
-    ...part(
-      "Examples",
-      (action?.examples ?? examples).map((example) => `  ${PROGRAM} ${example}`),
-    ),
-    ...part(
-      "Actions",
-      action ? [] : table(actions.map(({ name, words, summary }) => [`${name} ${words}`, summary])),
-    ),
+    ...part("Examples", calls),
+    ...part("Actions", action ? [] : table(choices)),
     ...part("Flags", table(own.map((flag) => [flagLabel(flag), usersText(flag) + flag.help]))),
     ...(all
       ? SETTING_GROUPS.flatMap(([title, beginnings]) => {
           const isIn = ({ setting = "" }: Flag): boolean =>
             beginnings.some((path) => setting.startsWith(path));
-          return part(
-            title,
-            table(settings.filter(isIn).map((flag) => [flagLabel(flag), settingHelp(flag)])),
-          );
+          const rows = settings.filter(isIn).map((flag) => [flagLabel(flag), settingHelp(flag)] as const);
+          return part(title, table(rows));
         })
       : part("Settings", table(common.map((flag) => [flagLabel(flag), shortHelp(flag)])))),
     ...(actions.length > 0 && !action && !all

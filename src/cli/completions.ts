@@ -57,11 +57,7 @@ export async function runCompletions(
 }
 
 /** Candidates for the last of `words`. The first word is the one after the program's name. */
-export async function complete(
-  words: readonly string[],
-  commands: readonly Command[],
-  runs: FindRuns,
-): Promise<Completion> {
+export async function complete(words: readonly string[], commands: readonly Command[], runs: FindRuns) {
   // PowerShell passes a space for an empty word.
   const current = (words.at(-1) ?? "").trim();
   const found = await completeAfter(words.slice(0, -1), current, commands, runs);

@@ -56,30 +56,21 @@ export const modelsHere = async ({ env, platform }: HostFacts): Promise<ModelHer
       const { modelVariables = [] } = providerFacts(provider);
       const { keys: names = [] } = modelChoice({ model: `${provider}:${model}`, env: {} });
       const places = await Promise.all(names.map((name) => keyPlace(name, { env, platform })));
-      const at = Math.max(
-        places.findIndex((place) => place !== undefined),
-        0,
-      );
+      const at = Math.max(places.findIndex(Boolean), 0);
       const [name = model] = modelVariables.flatMap((one) => variable(env, one) ?? []);
       return { spec: `${provider}:${name}`, key: names[at] ?? "", from: places[at] };
     }),
   );
 
 /** Finds the place of the key with this name; `undefined` if it is not set. */
-export async function keyPlace(
-  name: string,
-  { env, platform }: Pick<HostFacts, "env" | "platform">,
-): Promise<KeyPlace | undefined> {
+export async function keyPlace(name: string, { env, platform }: Pick<HostFacts, "env" | "platform">) {
   if (variable(env, name) !== undefined) return "environment";
   const kept = await readSecret(name, { env, platform, timeout: KEYCHAIN_MS });
   return kept.ok && kept.secret !== undefined ? "keychain" : undefined;
 }
 
 /** The model that a run here would use, and why; `undefined`: none can be. */
-export async function modelHere(
-  config: Config,
-  { env, platform }: HostFacts,
-): Promise<{ spec: string; why: string } | undefined> {
+export async function modelHere(config: Config, { env, platform }: HostFacts) {
   const keys = await withStoredKeys(config, env, { platform, timeout: KEYCHAIN_MS });
   const choice = modelChoice({ model: config.model, models: config.models, env: keys.env, lendable: true });
   if (!choice.ok) return undefined;

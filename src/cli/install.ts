@@ -38,8 +38,6 @@ import {
   workspaceOf,
 } from "./setup.ts";
 
-/** Adds the server to the configuration of MCP clients, or takes it out. */
-
 /** Adds the server to a client's configuration, and checks that the client can start it. */
 export async function runInstall(args: CommandArguments): Promise<ExitCode> {
   const { flags, host } = args;
@@ -97,17 +95,14 @@ async function installFor(client: Client, wishes: Wishes, args: CommandArguments
   const problem = workspace === undefined ? undefined : folderProblem(workspace);
   if (problem !== undefined) throw new Refusal(`The workspace ${problem}.`);
   const folder = workspace ?? own;
-  // Server settings that are copied unchanged into its arguments.
-  const named = (["approvals-write", "approvals-execute", "execute"] as const).map(
-    (name) => [name, textOf(flags[name])] as const,
-  );
-  const folders = isWide ? projectFolders(args) : [];
+  const flag = (name: string, value: string | undefined): string[] =>
+    value === undefined ? [] : [`--${name}`, value];
   const given = [
-    ["workspace", folder] as const,
-    ...folders.map((pattern) => ["folders", pattern] as const),
-    ["model", model] as const,
-    ...named,
-  ].flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]));
+    ...flag("workspace", folder),
+    ...(isWide ? projectFolders(args) : []).flatMap((pattern) => flag("folders", pattern)),
+    ...flag("model", model),
+    ...["approvals-write", "approvals-execute", "execute"].flatMap((name) => flag(name, textOf(flags[name]))),
+  ];
   const settings = { launch: programLaunch(host.platform), flags: given, env };
   if (client.kind === "command") {
     await keepKey(key, host);

@@ -4,9 +4,7 @@ import { type LoginCallback, openLoginCallback } from "../app/login-callback.ts"
 import { loginPlace, loginsOf } from "../app/logins.ts";
 import { checkTools } from "../app/checks/servers.ts";
 import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
-import type { LoginOptions } from "../agent/mcp-tools/login.ts";
 import { loadConfig } from "../config/load.ts";
-import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import { defined, parsedUrl } from "../core/unknown.ts";
 import { didYouMean } from "../core/options.ts";
@@ -63,16 +61,7 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
 }
 
 /** The server of a name, or the reason why nobody can log in there. */
-function findPlace(
-  name: string | undefined,
-  { flags, host }: Pick<CommandArguments, "flags" | "host">,
-):
-  | (Extract<ReturnType<typeof loginPlace>, { ok: true }> & {
-      name: string;
-      logins: LoginOptions;
-      config: Config;
-    })
-  | string {
+function findPlace(name: string | undefined, { flags, host }: Pick<CommandArguments, "flags" | "host">) {
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return loaded.problems.join("\n");
   const { config } = loaded;

@@ -6,9 +6,11 @@ import { type Command, type ExitCode, parseArguments } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { compileCacheDir, packageVersion } from "../config/paths.ts";
 import type { StdioConnection } from "../handshake/handshake.ts";
-import { ConfigurationError, errorMessage } from "../core/errors.ts";
+import { ConfigurationError, errorMessage, orElse } from "../core/errors.ts";
 
-const HOST = { cwd: startFolder(), home: homeFolder(), platform: process.platform, env: process.env };
+// Containers may have users that the system does not know; packages and other programs look for the folder, too.
+const home = orElse(homedir, undefined) ?? (process.env["HOME"] = "/");
+const HOST = { cwd: startFolder(), home, platform: process.platform, env: process.env };
 
 process.stdout.on("error", endWithReader);
 // The program does not end because nobody reads its logs.
@@ -17,15 +19,6 @@ process.stderr.on("error", () => undefined);
 /** Runs the command of the command line. `connection`: that of a client whose first request was answered before the program was loaded. */
 export async function run(connection?: StdioConnection): Promise<void> {
   process.exitCode = await main(process.argv.slice(2), connection);
-}
-
-/** Containers may have users that the system does not know; packages and other programs look for the folder, too. */
-function homeFolder(): string {
-  try {
-    return homedir();
-  } catch {
-    return (process.env["HOME"] = "/");
-  }
 }
 
 /** The folder that this was started in. It may have been deleted since, and made again, as builds do. */
@@ -48,9 +41,7 @@ async function main(argv: readonly string[], connection?: StdioConnection): Prom
   const [first = "serve", ...rest] = argv;
   if (argv.length === 0 && isatty(0) && isatty(1)) return greet();
   if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0], rest[1]);
-  if (["version", "--version", "-v"].includes(first)) {
-    return print(`${packageVersion()}\n`);
-  }
+  if (["version", "--version", "-v"].includes(first)) return print(packageVersion());
   const named = !first.startsWith("-");
   const command = commandNamed(named ? first : "serve");
   if (command === undefined) return unknownCommand(first);
@@ -59,12 +50,7 @@ async function main(argv: readonly string[], connection?: StdioConnection): Prom
     if (!parsed.ok) return complain(parsed.problems);
     const { help, "help-all": all } = parsed.flags;
     if (help === true || all === true) return showHelp(command.name, parsed.positionals[0], all === true);
-    return await command.run({
-      flags: parsed.flags,
-      positionals: parsed.positionals,
-      host: HOST,
-      connection,
-    });
+    return await command.run({ ...parsed, host: HOST, connection });
   } catch (error) {
     return complain([errorMessage(error)], error instanceof ConfigurationError ? 2 : 1);
   }
@@ -114,6 +100,4 @@ async function complain(problems: readonly string[], code: 1 | 2 = 2): Promise<E
   return (await import("./output.ts")).complain([...problems, ...hint], code);
 }
 
-async function print(text: string): Promise<ExitCode> {
-  return (await import("./output.ts")).say(text.trimEnd());
-}
+const print = async (text: string): Promise<ExitCode> => (await import("./output.ts")).say(text.trimEnd());

@@ -4,21 +4,16 @@ import type { WaitingNews } from "../runs/news.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
-import { complain, say, sayRows, unknownAction } from "./output.ts";
+import { complain, readAction, say, sayRows } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
 import { fit, outputStyle } from "./terminal/text.ts";
 
-const NAMES = ["list", "retry", "drop"];
-
 /** Works on the data directory alone: servers that use it see the change. */
 export async function runNews(args: CommandArguments): Promise<ExitCode> {
-  const [name = "list", ...words] = args.positionals;
-  if (!NAMES.includes(name)) return unknownAction("news", name, NAMES);
-  if (name === "list") {
-    const [extra] = words;
-    if (extra !== undefined) return complain(`Unexpected argument "${oneLine(extra, 80)}" for news list.`, 2);
-    return withLocalRuns(args, false, (local) => list(local, args));
-  }
+  const action = readAction("news", args.positionals);
+  if (typeof action === "number") return action;
+  const { name, words } = action;
+  if (name === "list") return withLocalRuns(args, false, (local) => list(local, args));
   const wrong = words.find((word) => !/^[1-9]\d{0,14}$/.test(word));
   if (wrong !== undefined || (words.length === 0) !== (args.flags["all"] === true)) {
     const missing = "the numbers of messages, such as 12, or --all for those that were given up";

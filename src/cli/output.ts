@@ -2,6 +2,7 @@
 import { isoTime } from "../core/clock.ts";
 import { closestName } from "../core/options.ts";
 import { oneLine } from "../core/text.ts";
+import commands from "./commands.json" with { type: "json" };
 import { print } from "./terminal/printer.ts";
 import { wrapText } from "./terminal/text.ts";
 
@@ -39,6 +40,37 @@ export function complain(problems: string | readonly string[], code: 1 | 2 = 1):
     .map((problem) => `${wrapped(`deepagent-mcp: ${problem}`, process.stderr)}\n`);
   print(lines.join(""), process.stderr);
   return code;
+}
+
+/** The words of actions in `commands.json`, as an error names them. */
+const WORDS: Readonly<Record<string, string>> = {
+  RUN: "the id of a run",
+  '"TEXT"': "a text",
+  SCHEDULE: "the name of a schedule",
+  EXPRESSION: "a cron expression",
+  '"TASK"': "a task, both in quotes",
+  COMMAND: "a command, in quotes",
+  "ID…": "an id",
+};
+
+/** Reads the action of a command and its words. Reports a mistake and returns its exit code. */
+export function readAction(
+  command: "access" | "news" | "rules" | "runs" | "schedule",
+  positionals: readonly string[],
+): { name: string; words: readonly string[] } | 1 | 2 {
+  const { usage, actions } = commands[command];
+  const labels = Object.keys(actions).map((label) => label.split(" "));
+  const [name = usage.includes("[ACTION]") ? "list" : "", ...words] = positionals;
+  const [known, ...takes] = labels.find(([action]) => action === name) ?? [];
+  const names = labels.flatMap(([action]) => action ?? []);
+  if (known === undefined) return unknownAction(command, name, names);
+  const needed = takes.filter((word) => !word.startsWith("["));
+  const missing = needed.map((word) => WORDS[word] ?? word).join(" and ");
+  if (words.length < needed.length) return complain(`${command} ${name} needs ${missing}.`, 2);
+  const extra = takes.at(-1)?.includes("…") ? undefined : words[takes.length];
+  if (extra === undefined) return { name, words };
+  const quoting = missing.includes("quotes") ? " Quote arguments that contain spaces." : "";
+  return complain(`Unexpected argument "${oneLine(extra, 80)}" for ${command} ${name}.${quoting}`, 2);
 }
 
 /** Reports an unknown action of a command, with the likely one or all of them. */

@@ -98,11 +98,8 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
     const command = local.runsCommand("review", runId, "--file", unread.path);
     return complain(`${displayName(unread.path)} is longer than the review shows. Read it first: ${command}`);
   }
-  if (
-    Object.keys({ ...choice.apply, ...choice.refused }).length === 0 &&
-    !choice.fit?.length &&
-    !choice.message
-  )
+  const decided = Object.keys({ ...choice.apply, ...choice.refused });
+  if (decided.length === 0 && !choice.fit?.length && !choice.message)
     return complain(
       "Nothing was applied: the remaining files were rejected, are in conflict, are ignored by Git or were not fully shown. Name files with --file, --over or --fit.",
     );
@@ -112,11 +109,8 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
   if (problem !== undefined && !(await confirms(local, runId, change, choice, problem))) return 1;
   const asked = openReview(view);
   if (asked !== undefined) {
-    const outcome = await runs.requests.answer(
-      runId,
-      { requestId: asked.id, answer: { type: "review", choice } },
-      "terminal",
-    );
+    const given = { requestId: asked.id, answer: { type: "review" as const, choice } };
+    const outcome = await runs.requests.answer(runId, given, "terminal");
     if (!outcome.ok) return complain(displayText(outcome.message));
     return say(`Run ${runId} applies it and continues. ${howToResume(local, view.run)}`);
   }

@@ -9,18 +9,13 @@ import type { ApprovalRule } from "../rules/call.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
-import { complain, say, sayRows, unknownAction } from "./output.ts";
-
-const NAMES = ["list", "remove", "test"];
+import { complain, readAction, say, sayRows } from "./output.ts";
 
 /** Works on the data directory alone: servers that use it follow the change at once. */
 export async function runRules(args: CommandArguments): Promise<ExitCode> {
-  const [name = "list", ...words] = args.positionals;
-  if (!NAMES.includes(name)) return unknownAction("rules", name, NAMES);
-  const needed = { remove: "the id of a rule", test: "a command, in quotes" }[name];
-  if (needed !== undefined && words.length === 0) return complain(`rules ${name} needs ${needed}.`, 2);
-  const extra = words[{ remove: Infinity, test: 1 }[name] ?? 0];
-  if (extra !== undefined) return complain(`Unexpected argument "${extra}" for rules ${name}.`, 2);
+  const action = readAction("rules", args.positionals);
+  if (typeof action === "number") return action;
+  const { name, words } = action;
   return withLocalRuns(args, false, async (local) => {
     const rules = await local.runs.rules.list();
     if (name === "test") return test(args, words[0] ?? "", rules, local);
@@ -35,7 +30,7 @@ export async function runRules(args: CommandArguments): Promise<ExitCode> {
   });
 }
 
-async function remove(ids: string[], rules: readonly ApprovalRule[], local: LocalRuns): Promise<ExitCode> {
+async function remove(ids: readonly string[], rules: readonly ApprovalRule[], local: LocalRuns) {
   for (const word of ids) {
     const [one, ...others] = rules.filter(({ id, rule }) => rule === word || id.startsWith(word));
     if (one === undefined || others.length > 0 || !(await local.runs.rules.remove(one.id)))

@@ -64,14 +64,11 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     if (runId === undefined) return 1;
     const view = await local.runs.read.view(runId);
     if (view === undefined) return unknownRun(local, runId);
-    if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
-    if (resume !== undefined)
-      print(
-        isFinal(view.run.status)
-          ? isOver(view.run, local)
-          : "A run continues in the workspace that it was started in; elsewhere it is only shown.\n",
-        process.stderr,
-      );
+    if (resume !== undefined) {
+      const isEnded = isFinal(view.run.status);
+      if (!isEnded && !(await isReady(local))) return 1;
+      print(isEnded ? isOver(view.run, local) : ELSEWHERE, process.stderr);
+    }
     const options: LiveOptions = {
       output: outputOf(flags),
       // Without a terminal, the run stops for a decision and can be resumed later.
@@ -121,6 +118,7 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   return anyText(Buffer.concat(chunks));
 }
 
+const ELSEWHERE = "A run continues in the workspace that it was started in; elsewhere it is only shown.\n";
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
   `Run ${run.id} has ended (${STATUS_WORDS[run.status]}). To continue its conversation:\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
@@ -173,11 +171,7 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
 const writeLine = (value: object): void => print(`${JSON.stringify(value)}\n`);
 
 /** Shows the work on a run, and returns its newest view, or undefined if the run is unknown. */
-export async function followLive(
-  local: LocalRuns,
-  runId: string,
-  options: LiveOptions,
-): Promise<RunView | undefined> {
+export async function followLive(local: LocalRuns, runId: string, options: LiveOptions) {
   const { runs, interrupt } = local;
   let view = await runs.read.view(runId);
   if (view === undefined) return undefined;
@@ -333,11 +327,9 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
     const { outcome, criteria } = goalReport(goal, isFinal(run.status));
     parts.push(heading(outcome), criteria.map((finding) => findingLine(finding, colors)).join("\n"));
   }
-  if (run.answer !== undefined && run.answer.trim() !== "")
-    parts.push(
-      heading(run.status === "completed" ? "Answer" : "Last message (incomplete)"),
-      shownMarkdown(run.answer, process.stdout, colors),
-    );
+  const { answer = "" } = run;
+  const title = run.status === "completed" ? "Answer" : "Last message (incomplete)";
+  if (answer.trim() !== "") parts.push(heading(title), shownMarkdown(answer, process.stdout, colors));
   if (run.failure !== undefined)
     parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), run.cancelReason);

@@ -8,16 +8,15 @@ import { isoTime } from "../core/clock.ts";
 import { capital, displayName, oneLine, showControl } from "../core/text.ts";
 import { askedCall, decidedText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
-import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
+import type { Approval, RunHead, RunView } from "../runs/run.ts";
 import { LOCAL, STATUS_WORDS, isQuestion, nameOf, waitingIn } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
 import { answerRun } from "./answer-run.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
-import commands from "./commands.json" with { type: "json" };
 import type { LocalRuns } from "./local-runs.ts";
 import { ALL_PRINCIPALS, MAX_ALL, runOfAnybody, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
-import { complain, say, sayJson, unknownAction } from "./output.ts";
+import { complain, readAction, say, sayJson } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
 import { requestLines } from "./terminal/ask.ts";
@@ -30,7 +29,7 @@ import { fit, localTime, outputStyle } from "./terminal/text.ts";
 /** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
 
-const ACTIONS: Readonly<Record<string, Action | "page">> = {
+const ACTIONS: Readonly<Record<string, Action>> = {
   list: (local, _words, { flags }) => listRuns(local, flags),
   show: (local, [run = ""], { flags }) => showRun(local, run, flags),
   watch: (local, [run = ""], { flags }) =>
@@ -42,42 +41,30 @@ const ACTIONS: Readonly<Record<string, Action | "page">> = {
   cancel: (local, [run = ""], { flags }) => cancelRun(local, run, flags),
   tell: (local, [run = "", text = ""]) => tellRun(local, run, text),
   prune: (local, _words, { flags }) => pruneRuns(local, flags),
-  open: "page",
   points: (local, [run = ""], { flags }) => listPoints(local, run, flags),
 };
 
 /** Works on the data directory alone: whether a server runs, and which, makes no difference. */
 export async function runRuns(args: CommandArguments): Promise<ExitCode> {
-  const [name = "", ...words] = args.positionals;
-  const act = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
-  if (act === undefined) return unknownAction("runs", name, Object.keys(ACTIONS));
-  const usage = Object.keys(commands.runs.actions).map((action) => action.split(" "));
-  const [, ...required] = usage.find(([action]) => action === name) ?? [];
-  const [least, most] = [required.filter((word) => !word.startsWith("[")).length, required.length];
-  if (words.length < least)
-    return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
-  if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
+  const action = readAction("runs", args.positionals);
+  if (typeof action === "number") return action;
+  const { name, words } = action;
   const isOfAll = args.flags[ALL_PRINCIPALS] === true;
   if (isOfAll && name !== "list" && name !== "show")
     return complain(`--${ALL_PRINCIPALS} is for runs list and runs show.`, 2);
-  if (act === "page") {
-    let runId: string | undefined;
-    const found = await withLocalRuns(args, false, async (local) => {
-      runId = await namedRun(local, words[0] ?? "");
-      return runId === undefined ? 1 : 0;
-    });
-    return found === 0 ? (await import("./open.ts")).runOpen(args, runId) : found;
-  }
-  return withLocalRuns(args, false, async (local) => {
+  let runId: string | undefined;
+  const code = await withLocalRuns(args, false, async (local) => {
     const [word, ...others] = words;
-    if (word === undefined) return act(local, [], args);
-    if (isOfAll) {
+    if (word !== undefined && isOfAll) {
       const run = await runOfAnybody(local, word);
       return run === undefined ? unknownRun(local, word) : showRun(local, run.id, args.flags, run.principal);
     }
-    const runId = await namedRun(local, word);
-    return runId === undefined ? 1 : act(local, [runId, ...others], args);
+    runId = word && (await namedRun(local, word));
+    if (word !== undefined && runId === undefined) return 1;
+    return (await ACTIONS[name]?.(local, [runId ?? "", ...others], args)) ?? 0;
   });
+  // The page opens the runs itself.
+  return code === 0 && name === "open" ? (await import("./open.ts")).runOpen(args, runId) : code;
 }
 
 /** The newest runs, one a line. */
@@ -175,12 +162,7 @@ const runRow = (run: RunHead): object => ({
 });
 
 /** Prints the state of a run: task, todos, agents, open approvals with their effects, open questions, answer. */
-export async function showRun(
-  local: LocalRuns,
-  runId: string,
-  flags: FlagValues,
-  principal: Principal = LOCAL,
-): Promise<ExitCode> {
+export async function showRun(local: LocalRuns, runId: string, flags: FlagValues, principal = LOCAL) {
   const view = await local.operator.as({ principal }).read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) return sayJson(runDocument(view));
@@ -208,9 +190,8 @@ export async function showRun(
       : offerLines(asked, style);
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
-  for (const { text, grantedBy } of view.grants) {
+  for (const { text, grantedBy } of view.grants)
     lines.push("", `${colors.green("✔")} Approved for this run (${grantedBy}): ${text}`);
-  }
   const decided = view.requests
     .filter(({ status }) => status !== "pending")
     .map((asked) => (isQuestion(asked) ? answeredLine(asked) : decidedLine(asked, view)));
@@ -241,11 +222,8 @@ export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValu
   const outcome = await local.runs.control.cancel(runId, reason);
   if (!outcome.ok) return unknownRun(local, runId);
   const status = STATUS_WORDS[outcome.run.status];
-  return say(
-    outcome.alreadyEnded
-      ? `Run ${runId} has already ended (${status}); nothing to cancel.`
-      : `Run ${runId} is ${status}.`,
-  );
+  const end = outcome.alreadyEnded ? `has already ended (${status}); nothing to cancel` : `is ${status}`;
+  return say(`Run ${runId} ${end}.`);
 }
 
 /** The points of the run's thread that a new thread can begin from, oldest first. */

@@ -20,7 +20,7 @@ import {
 } from "../server/views/schedule-words.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns, ALL_PRINCIPALS } from "./local-runs.ts";
-import { complain, say, sayJson, unknownAction } from "./output.ts";
+import { complain, readAction, say, sayJson } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
 import { fit, localTime, outputStyle } from "./terminal/text.ts";
 import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";
@@ -56,22 +56,12 @@ const ACTS: Readonly<
     );
   },
 };
-const NAMES = ["add", "list", ...Object.keys(ACTS)];
 
 /** Works on the data directory alone: servers that use it see the change. */
 export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
-  const [name = "", ...words] = args.positionals;
-  if (!NAMES.includes(name)) return unknownAction("schedule", name, NAMES);
-  const count = { add: 2, list: 0 }[name] ?? 1;
-  if (words.length < count) {
-    const missing =
-      name === "add" ? "a cron expression and a task, both in quotes" : "the name of a schedule";
-    return complain(`schedule ${name} needs ${missing}.`, 2);
-  }
-  if (words.length > count) {
-    const quoting = name === "add" ? " Quote the cron expression and the task." : "";
-    return complain(`Unexpected argument "${words[count]}" for schedule ${name}.${quoting}`, 2);
-  }
+  const action = readAction("schedule", args.positionals);
+  if (typeof action === "number") return action;
+  const { name, words } = action;
   const isOfAll = args.flags[ALL_PRINCIPALS] === true;
   if (isOfAll && (name === "add" || name === "run"))
     return complain(`--${ALL_PRINCIPALS} is not for schedule ${name}.`, 2);

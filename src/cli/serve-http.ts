@@ -17,8 +17,6 @@ import { createServerFactory } from "../server/protocol/create-server.ts";
 import { complain } from "./output.ts";
 import { print } from "./terminal/printer.ts";
 
-/** Serves over HTTP: tokens, their renewal, and the end of the server. */
-
 /** Time limit for closing, in ms; then the process exits anyway. */
 const CLOSE_MS = 850;
 
@@ -73,10 +71,8 @@ export async function serveOverHttp(
   server.leave();
   if (reason !== REFUSED) await drained(parts, limits.drain);
   following.stop();
-  await isDoneWithin(
-    CLOSE_MS,
-    server.close().then(() => parts.close()),
-  );
+  const closed = server.close().then(() => parts.close());
+  await isDoneWithin(CLOSE_MS, closed);
   return reason === REFUSED ? 2 : 0;
 }
 

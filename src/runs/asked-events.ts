@@ -23,7 +23,6 @@ export const callRequests = (request: HitlRequest): (CallRequest & AskedContent)
     ...defined({ same: action.same, ruled: action.ruled }),
   }));
 
-/** The content of the request that a question makes. */
 export const questionRequest = (asked: Pick<PendingQuestion, "question" | "callId">): AskedContent => ({
   ...asked.question,
   ...defined({ callId: asked.callId }),

@@ -9,6 +9,18 @@ import { type Principal, type Run, isFinal } from "./run.ts";
 import type { RunGroups } from "./scopes.ts";
 import type { AnswerOutcome } from "./service.ts";
 
+/** A method that also notes its result. */
+const noting =
+  <Args extends unknown[], Result>(
+    method: (...args: Args) => Promise<Result>,
+    note: (result: Result, ...args: Args) => void,
+  ) =>
+  async (...args: Args): Promise<Result> => {
+    const result = await method(...args);
+    note(result, ...args);
+    return result;
+  };
+
 /** Adds the log to the methods that change something. */
 export function audited(groups: RunGroups, log: Logger): RunGroups {
   const { control, requests, access, rules } = groups;
@@ -16,57 +28,39 @@ export function audited(groups: RunGroups, log: Logger): RunGroups {
     ...groups,
     control: {
       ...control,
-      start: async (principal, request) => {
-        const outcome = await control.start(principal, request);
-        if (outcome.ok && outcome.how === "started")
-          log.info("run.started", {
-            runId: outcome.run.id,
-            threadId: outcome.run.threadId,
-            principal,
-            by: request.by,
-          });
-        return outcome;
-      },
-      cancel: async (principal, runId, reason) => {
-        const outcome = await control.cancel(principal, runId, reason);
+      start: noting(control.start, (outcome, principal, { by }) => {
+        if (!outcome.ok || outcome.how !== "started") return;
+        const { id: runId, threadId } = outcome.run;
+        log.info("run.started", { runId, threadId, principal, by });
+      }),
+      cancel: noting(control.cancel, (outcome) => {
         if (outcome.ok && !outcome.alreadyEnded) logEnd(outcome.run, log);
-        return outcome;
-      },
+      }),
     },
     requests: {
       ...requests,
-      answer: async (principal, runId, given, by) => {
-        const outcome = await requests.answer(principal, runId, given, by);
-        logAnswer({ principal, runId, answer: given.answer }, outcome, log);
-        return outcome;
-      },
-      useAnswer: async (principal, runId, signed) => {
-        const used = await requests.useAnswer(principal, runId, signed);
+      answer: noting(requests.answer, (outcome, principal, runId, { answer }) =>
+        logAnswer({ principal, runId, answer }, outcome, log),
+      ),
+      useAnswer: noting(requests.useAnswer, (used, principal, runId, { answers }) => {
         for (const [at, outcome] of used?.answered.entries() ?? [])
-          logAnswer({ principal, runId, answer: signed.answers[at]?.answer }, outcome, log);
-        return used;
-      },
+          logAnswer({ principal, runId, answer: answers[at]?.answer }, outcome, log);
+      }),
     },
     rules: {
       ...rules,
-      remove: async (principal, id) => {
-        const isRemoved = await rules.remove(principal, id);
+      remove: noting(rules.remove, (isRemoved, principal, id) => {
         if (isRemoved) log.info("rule.removed", { id, principal });
-        return isRemoved;
-      },
+      }),
     },
     access: {
       ...access,
-      share: async (principal, runId, ...rest) => {
-        const outcome = await access.share(principal, runId, ...rest);
+      share: noting(access.share, (outcome, principal, runId) => {
         if (outcome.ok) log.info("share.created", { runId, principal });
-        return outcome;
-      },
-      revoke: async (principal, id) => {
-        const outcome = await access.revoke(principal, id);
-        log.info("share.revoked", { id, principal });
-        return outcome;
-      },
+      }),
+      revoke: noting(access.revoke, (_isRevoked, principal, id) =>
+        log.info("share.revoked", { id, principal }),
+      ),
     },
   };
 }
@@ -83,7 +77,6 @@ function logAnswer(
     log.info("rule.created", { runId, requestId, principal, by, rules: answer.rules.length });
 }
 
-/** Logs the end of a run, if it has ended. */
 export function logEnd(run: Run, log: Logger): void {
   if (!isFinal(run.status)) return;
   const { id: runId, principal, status, usage, costUsd, failure, createdAt, endedAt = createdAt } = run;

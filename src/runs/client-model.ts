@@ -1,4 +1,4 @@
-import type { ModelLender, SamplingReply } from "../agent/agent.ts";
+import type { ModelLender } from "../agent/agent.ts";
 import { RunFailure } from "../core/errors.ts";
 import type { RunContext } from "./context.ts";
 import type { Lease } from "./ports.ts";
@@ -8,7 +8,6 @@ interface LendingContext extends Pick<RunContext, "work" | "runs" | "feed" | "cl
   patienceMs: number;
 }
 
-/** The worker of a run, by its lease. */
 export interface WorkerOfRun {
   lease: Lease;
   /** The run cannot continue here: its lease is lost, or its request cannot be stored. */
@@ -21,7 +20,7 @@ export interface WorkerOfRun {
  * holder of the run's lease asks.
  */
 export function lenderFor({ lease, onFailure }: WorkerOfRun, context: LendingContext): ModelLender {
-  const { work, clock } = context;
+  const { work, runs, feed, clock, patienceMs } = context;
   const write = async <T>(change: () => Promise<T>): Promise<T> => {
     try {
       return await change();
@@ -33,7 +32,12 @@ export function lenderFor({ lease, onFailure }: WorkerOfRun, context: LendingCon
   return {
     reply: async (request, signal) => {
       const { id, reply } = await write(() => work.askModel(lease, request, clock()));
-      const inTime = reply ?? (await replyInTime(lease, id, context, signal));
+      if (reply !== undefined) return reply;
+      const { principal, runId } = lease;
+      const patience = AbortSignal.timeout(patienceMs);
+      const stop = signal === undefined ? patience : AbortSignal.any([patience, signal]);
+      const inTime = await feed.wait(runId, stop, () => runs.read.modelReply(principal, runId, id));
+      if (inTime === undefined) signal?.throwIfAborted();
       return inTime ?? write(() => work.awaitModel(lease, id, clock()));
     },
   };
@@ -51,16 +55,3 @@ export const BACKGROUND_LENDER: ModelLender = {
 
 const NOT_LENT =
   "A background task cannot use the model that a client lends. Start the run again, or configure another model.";
-
-async function replyInTime(
-  { principal, runId }: Lease,
-  id: string,
-  { runs, feed, patienceMs }: LendingContext,
-  signal: AbortSignal | undefined,
-): Promise<SamplingReply | undefined> {
-  const patience = AbortSignal.timeout(patienceMs);
-  const stop = signal === undefined ? patience : AbortSignal.any([patience, signal]);
-  const reply = await feed.wait(runId, stop, () => runs.read.modelReply(principal, runId, id));
-  if (reply === undefined) signal?.throwIfAborted();
-  return reply;
-}

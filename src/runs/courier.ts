@@ -167,7 +167,7 @@ export class Courier {
     this.#unreachable.set(target, { failures, until });
     log.info("news.receiver_paused", { target, failures, forMs: until - now });
     const dueAt = PAUSES_MS.map((wait) => now + spread(wait, random));
-    await news.postpone({ target, environment, now, dueAt, problem: oneLine(result.problem, PROBLEM) });
+    await news.postpone({ target, environment, now, problem: oneLine(result.problem, PROBLEM) }, dueAt);
     return false;
   }
 

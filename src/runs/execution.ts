@@ -8,6 +8,7 @@ import { callRequests, questionRequest } from "./asked-events.ts";
 import type { RunContext } from "./context.ts";
 import { type JournalEntry, entryOf } from "./events.ts";
 import type { ForeignQuestions } from "./hold.ts";
+import { tidyCopy } from "./later-review.ts";
 import { type Lease, type RunInbox, LeaseLostError } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
@@ -111,7 +112,10 @@ async function converse(execution: Execution, context: ExecutionContext, trouble
       const outcome = await work.complete(lease, end, inbox, clock());
       if (outcome === "unread") continue;
       if (outcome === "waiting") return;
-      await discardApplied(run, context);
+      if (run.changes === "propose")
+        await tidyCopy(run, context).catch((error: unknown) =>
+          context.log.warn("proposals.not_discarded", { runId: run.id, error }),
+        );
       return checkpoints
         ?.tidyThread(run.threadId, token)
         .catch((error: unknown) => context.log.warn("run.not_tidied", { runId: run.id, error }));
@@ -120,19 +124,6 @@ async function converse(execution: Execution, context: ExecutionContext, trouble
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without a question that is still open.");
     execution.controller.signal.throwIfAborted();
-  }
-}
-
-/** Deletes the copy of a run that has nothing left to apply. */
-async function discardApplied(run: Run, context: ExecutionContext): Promise<void> {
-  const { proposals, underLease, runs, log } = context;
-  if (run.changes !== "propose" || proposals === undefined) return;
-  try {
-    await underLease(run, (fence) =>
-      proposals.tidy(run, fence, (reviews) => runs.noteUnapplied(run.principal, run.id, 0, reviews)),
-    );
-  } catch (error) {
-    log.warn("proposals.not_discarded", { runId: run.id, error });
   }
 }
 
@@ -264,9 +255,8 @@ async function settleThrown(thrown: unknown, execution: Execution, context: Exec
 }
 
 function toFailure(thrown: unknown, run: Run, { newId, log }: ExecutionContext): FailureDetails {
-  if (thrown instanceof RunFailure && isFailureReason(thrown.code)) {
+  if (thrown instanceof RunFailure && isFailureReason(thrown.code))
     return { reason: thrown.code, message: thrown.message };
-  }
   if (thrown instanceof ConfigurationError) return { reason: "configuration", message: thrown.message };
   if (thrown instanceof StorageError) {
     log.error("run.not_stored", { runId: run.id, error: thrown });

@@ -69,11 +69,7 @@ export class ChangeFeed {
   }
 
   /** Looks at each change of a run until `look` finds something, `signal` aborts or the feed closes. */
-  async wait<T>(
-    runId: string,
-    signal: AbortSignal,
-    look: () => Promise<T | undefined>,
-  ): Promise<T | undefined> {
+  async wait<T>(runId: string, signal: AbortSignal, look: () => Promise<T | undefined>) {
     const subscription = this.subscribe(runId);
     try {
       for (;;) {
@@ -296,11 +292,7 @@ async function* page<Text extends LiveText>(
 }
 
 /** The principal's runs that are started from now on, in this process and in others. */
-export async function* followStarts(
-  principal: Principal,
-  signal: AbortSignal,
-  { runs, feed }: Sources,
-): AsyncGenerator<RunHead, void, undefined> {
+export async function* followStarts(principal: Principal, signal: AbortSignal, { runs, feed }: Sources) {
   const subscription = feed.subscribe();
   try {
     let newest = (await runs.list(principal, { limit: 1 }))[0]?.id;

@@ -10,12 +10,8 @@ import { type Run, isFinal, noRun } from "./run.ts";
 import type { Implements } from "./scopes.ts";
 import type { DeleteOutcome } from "./service.ts";
 
-export const proposedChange: Implements<"changes", "proposed"> = async (
-  { runs, proposals, underLease },
-  principal,
-  runId,
-  whole,
-) => {
+export const proposedChange: Implements<"changes", "proposed"> = async (context, principal, runId, whole) => {
+  const { runs, proposals, underLease } = context;
   const run = await runs.read.run(principal, runId);
   if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
   // A process that was ended while it applied it is followed by this one, unless it is still at work.
@@ -87,15 +83,19 @@ async function noteReviews(
   return unapplied;
 }
 
-/** Deletes the copy of a thread that has nothing left to apply. */
-async function tidyThread(run: Run, unapplied: number, { runs, proposals, underLease }: RunContext) {
-  const newest = await findNewest(run, runs);
-  if (unapplied > 0 || newest === undefined || !isFinal(newest.status)) return;
-  const { principal, id, threadId } = newest;
-  await underLease(run, async (fence) =>
-    proposals?.tidy({ id, threadId }, fence, (reviews) => runs.noteUnapplied(principal, id, 0, reviews)),
-  );
+async function tidyThread(run: Run, unapplied: number, context: RunContext): Promise<void> {
+  const newest = await findNewest(run, context.runs);
+  if (unapplied === 0 && newest !== undefined && isFinal(newest.status)) await tidyCopy(newest, context);
 }
+
+/** Deletes the copy of a thread that has nothing left to apply. `newest`: the newest run of the thread. */
+export const tidyCopy = (
+  newest: Pick<Run, "id" | "principal" | "threadId">,
+  { runs, proposals, underLease }: Pick<RunContext, "runs" | "proposals" | "underLease">,
+) =>
+  underLease(newest, async (fence) =>
+    proposals?.tidy(newest, fence, (reviews) => runs.noteUnapplied(newest.principal, newest.id, 0, reviews)),
+  );
 
 /** Deletes the unapplied changes that a finished run proposed. */
 export const discardChange: Implements<"changes", "discard"> = async (context, principal, runId) => {
@@ -138,7 +138,6 @@ export const deleteRun: Implements<
   return refused("open", message);
 };
 
-/** Finds the newest run of the thread. */
 async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
   const [newest] = await runs.read.summaries(principal, { threadId, tasksOnly: true }, { limit: 1 });
   return newest;

@@ -109,7 +109,6 @@ export interface Occurrences {
 export interface Step {
   /** Occurrences that are too old to start. */
   skipped?: Occurrences;
-  /** The one to start. */
   start?: Occurrences;
   /** The reason why that one is skipped instead. */
   refused?: SkipReason;

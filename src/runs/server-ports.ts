@@ -1,29 +1,20 @@
 /** Ports for the data of HTTP servers, their own or shared on one storage. Times in milliseconds. */
 import type { Principal } from "./run.ts";
 
-/** A serialised message that a 2025-era session was sent, and to whom. */
-export interface SentMessage {
-  id: number;
-  owner: string;
-  message: string;
-}
-
 /** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. Times in milliseconds. */
 export interface StreamStore {
   /** Stores a message and returns its id, which is higher than all before it. */
-  append(sent: {
-    session: string;
-    owner: string;
-    stream: string;
-    message: string;
-    time: number;
-  }): Promise<number>;
+  append(
+    sent: Record<"session" | "owner" | "stream" | "message", string> & { time: number },
+  ): Promise<number>;
   /** Deletes the messages of a session up to this id. */
   dropUpTo(session: string, id: number): Promise<void>;
   /** The stream that a message of the session was sent on. `undefined`: it is not kept. */
   streamOf(session: string, id: number): Promise<string | undefined>;
   /** Messages of one stream with an id of at least `from`, oldest first. */
-  page(place: { session: string; stream: string; from: number; limit: number }): Promise<SentMessage[]>;
+  page(
+    place: Record<"session" | "stream", string> & Record<"from" | "limit", number>,
+  ): Promise<{ id: number; owner: string; message: string }[]>;
   deleteSession(session: string): Promise<void>;
   /** Deletes all messages sent at or before `time`. */
   deleteUntil(time: number): Promise<void>;
@@ -42,21 +33,16 @@ export interface StoredSession {
   subscriptions: string[];
 }
 
-export interface NewSession extends Omit<StoredSession, "subscriptions"> {
-  id: string;
-  principal: Principal;
-}
-
-export type OpenedSession =
-  /** `ended`: the session that made room for it. */
-  | { ok: true; ended?: string }
-  /** The principal has too many; the one idle for longest may be ended after this time. */
-  | { ok: false; waitMs: number };
-
 /** Sessions that any server on the same storage serves. Idle times are counted by the storage's own clock. */
 export interface SessionStore {
-  /** Stores a session. When its principal has `limit` of them, ends the one idle for longest, if for `busyMs`. */
-  open(session: NewSession, limits: { limit: number; busyMs: number }): Promise<OpenedSession>;
+  /**
+   * Stores a session. When its principal has `limit` of them, ends the one idle for longest, if for `busyMs`; otherwise
+   * it may be ended after `waitMs`. `ended`: the session that made room.
+   */
+  open(
+    session: Omit<StoredSession, "subscriptions"> & { id: string; principal: Principal },
+    limits: { limit: number; busyMs: number },
+  ): Promise<{ ok: true; ended?: string } | { ok: false; waitMs: number }>;
   /** Returns undefined if the session does not exist or has ended. */
   ownerOf(id: string): Promise<string | undefined>;
   /** Marks a session as used now, and returns the data to serve it. */
@@ -71,14 +57,12 @@ export interface SessionStore {
   endIdle(idleMs: number): Promise<string[]>;
 }
 
-/** Limits of requests that servers count together. */
-export interface RateStore {
-  /** Counts requests by key. Returns the number each key has left, below 0 when servers allowed too many. */
-  spend(requests: ReadonlyMap<string, number>, perMinute: number): Promise<Map<string, number>>;
-}
-
 /** State that servers on one storage share to serve the same clients. */
 export interface SharedState {
   readonly sessions: SessionStore;
-  readonly rates: RateStore;
+  /** Limits of requests that servers count together. */
+  readonly rates: {
+    /** Counts requests by key. Returns the number each key has left, below 0 when servers allowed too many. */
+    spend(requests: ReadonlyMap<string, number>, perMinute: number): Promise<Map<string, number>>;
+  };
 }

@@ -160,10 +160,7 @@ export interface PrincipalRuns {
      * Follows the journal and, if this process works on the run, yields the texts that its agent writes: each whole so
      * far, before the event of its model call. A slow reader gets fewer steps of a text.
      */
-    live(
-      runId: string,
-      options: Following & { text?: string | undefined },
-    ): AsyncIterable<RunEvent | LiveText>;
+    live(runId: string, options: Following): AsyncIterable<RunEvent | LiveText>;
     /** Yields the runs that are started from now on. */
     starts(options: { signal: AbortSignal }): AsyncIterable<RunHead>;
   };

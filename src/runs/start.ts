@@ -11,11 +11,8 @@ import type { Readiness, RunPoint, StartOutcome, TellRequest } from "./service.t
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
 /** Oldest first. */
-export async function pointsOfThread(
-  principal: Principal,
-  threadId: string,
-  { runs, checkpoints }: RunContext,
-): Promise<RunPoint[]> {
+export async function pointsOfThread(principal: Principal, threadId: string, context: RunContext) {
+  const { runs, checkpoints } = context;
   const points: RunPoint[] = [];
   let runId: string | undefined;
   const stored = await readPoints(threadId, await checkpoints?.(principal));
@@ -155,8 +152,7 @@ async function tellInstead(
   const message = { text, ...defined({ idempotencyKey }), call: request };
   const told = await tell(context, principal, run.id, message);
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
-  if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
-  return undefined;
+  return told.code === "idempotency_conflict" ? { ...told, code: told.code } : undefined;
 }
 
 function toStartOutcome(

@@ -199,7 +199,6 @@ export class RunFold {
     );
   }
 
-  /** Names the call of each request. */
   withCalls(requests: readonly RunRequest[]): RunRequest[] {
     return requests.map((one) => ({ ...one, ...defined({ callId: this.#asking.get(one.id) }) }));
   }

@@ -272,16 +272,13 @@ export class Worker {
   /** Revokes leases of this machine's servers that have certainly gone; returns the others. */
   async #revokeOrphans(): Promise<SeenLease[]> {
     const { runs, log } = this.#options;
-    const held: SeenLease[] = [];
-    for (const lease of await runs.leases()) {
-      if (!isGone(lease.owner)) {
-        held.push(lease);
-        continue;
-      }
+    const leases = await runs.leases();
+    const orphans = new Set(leases.filter(({ owner }) => isGone(owner)));
+    for (const lease of orphans) {
       await runs.revoke(lease);
       log.info("run.lease_orphaned", { runId: lease.runId });
     }
-    return held;
+    return leases.filter((lease) => !orphans.has(lease));
   }
 
   /** Background tasks of a run that work here at one time share an agent, because each would build the same. */

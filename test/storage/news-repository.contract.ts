@@ -207,7 +207,7 @@ export function newsRepositoryContract(
       const asked = await claim("gone");
       if (first === undefined || asked === undefined) throw new Error("no claim");
       await runs.news.settle(asked, { kind: "again", dueAt: NOW + 7, problem: "no answer" });
-      await runs.news.postpone({ ...facts, now: NOW, dueAt: [NOW + 10, NOW + 20] });
+      await runs.news.postpone({ ...facts, now: NOW }, [NOW + 10, NOW + 20]);
       const states = async (target: string) =>
         (await runs.news.list(99)).flatMap((one) =>
           one.target === target ? [[one.attempts, one.dueAt, one.problem]] : [],
@@ -215,10 +215,10 @@ export function newsRepositoryContract(
       const counted = [1, NOW + 10, "no answer"];
       expect(await states("gone")).toEqual([[1, NOW + 7, "no answer"], counted, counted]);
       expect(await states("other")).toEqual(thrice([0, NOW, undefined]));
-      await runs.news.postpone({ ...facts, now: NOW + 10, dueAt: [0, NOW + 30] });
+      await runs.news.postpone({ ...facts, now: NOW + 10 }, [0, NOW + 30]);
       expect(await states("gone")).toEqual(thrice([2, NOW + 30, "no answer"]));
-      await runs.news.postpone({ ...facts, environment: "f", now: NOW + 30, dueAt: [] });
-      await runs.news.postpone({ ...facts, now: NOW + 30, dueAt: [0, 0] });
+      await runs.news.postpone({ ...facts, environment: "f", now: NOW + 30 }, []);
+      await runs.news.postpone({ ...facts, now: NOW + 30 }, [0, 0]);
       expect(await states("gone")).toEqual(thrice([3, undefined, "no answer"]));
       expect(await runs.news.countDead()).toBe(3);
     });

@@ -81,10 +81,8 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
 export async function checkInstructions(config: Config, env: Environment): Promise<Check[]> {
   const places = instructionPlaces(config, OWNER, env["HOME"]);
   if (places === undefined || folderProblem(config.workspace ?? "") !== undefined) return [];
-  const { files, notes, rules } = await new InstructionReader(
-    places,
-    new FileTree(config).mounts(OWNER),
-  ).start();
+  const tree = new FileTree(config).mounts(OWNER);
+  const { files, notes, rules } = await new InstructionReader(places, tree).start();
   const more = rules.length === 0 ? [] : [`${rules.length} more with the files that they are about`];
   const text = [...files, ...more, ...notes].join("\n");
   return text === "" ? [] : [{ name: "Instructions", ok: true, text }];

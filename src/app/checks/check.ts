@@ -1,5 +1,6 @@
 import type { HostFacts } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
+import type { Storage } from "../../storage/storage.ts";
 import { type FoundKeys, withStoredKeys } from "../stored-keys.ts";
 
 /** One thing that a run needs. */
@@ -27,6 +28,15 @@ export const factsFor = async (
   host: HostFacts,
   lendable: boolean,
 ): Promise<Facts> => ({ config, warnings, host, lendable, ...(await withStoredKeys(config, host.env)) });
+
+/** Closes the storage after the work. */
+export async function closing<Result>(storage: Storage, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } finally {
+    await storage.close();
+  }
+}
 
 /** Resolves with the result of `work`, or with that of `late` after so many seconds. `work` gets a signal to stop. */
 export async function within<Result>(

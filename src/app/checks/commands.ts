@@ -26,10 +26,7 @@ export async function checkCommands(config: Config, platform?: NodeJS.Platform):
 }
 
 /** Finds the part that the configured sandbox lacks. `isThorough`: also asks the service of a container. */
-export async function checkSandbox(
-  { execute: { mode, sandbox } }: Config,
-  isThorough: boolean,
-): Promise<Check[]> {
+export async function checkSandbox({ execute: { mode, sandbox } }: Config, isThorough: boolean) {
   if (mode === "off" || sandbox === undefined) return [];
   const problem = await sandboxProblem(sandbox, isThorough);
   return problem === undefined ? [] : [{ name, ok: false, text: `execute.sandbox: ${problem}` }];

@@ -82,12 +82,7 @@ export function checkPrices({
 }): Check[] {
   const { costUsd, prices = {} } = config.limits;
   if (costUsd === undefined) return [];
-  const specs = [
-    config.model,
-    ...config.fallbackModels,
-    ...(config.judgeModel === undefined ? [] : [config.judgeModel]),
-    ...config.subagents.flatMap((one) => one.model ?? []),
-  ];
+  const specs = configuredModels({ ...config, allowedModels: [] });
   const names = specs.flatMap((model) => {
     const choice = modelChoice({ model, env, models: config.models, lendable });
     return choice.ok ? [choice.name] : [];

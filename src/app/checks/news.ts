@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { errorMessage } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { counted } from "../../tools/format.ts";
-import type { Check, OwnFacts } from "./check.ts";
+import { type Check, type OwnFacts, closing } from "./check.ts";
 
 const name = "News";
 
@@ -28,12 +28,7 @@ export async function checkDelivered({ config, env }: OwnFacts): Promise<Check[]
   try {
     const { openStorage } = await import("../open-storage.ts");
     const storage = await openStorage({ config, env, logger: silentLogger });
-    let dead: number;
-    try {
-      dead = await storage.runs.news.countDead();
-    } finally {
-      await storage.close();
-    }
+    const dead = await closing(storage, () => storage.runs.news.countDead());
     if (dead === 0) return [{ name, ok: true, text: counted(channels, "channel") }];
     const text = `${counted(dead, "message")} could not be delivered. \`news list\` shows why, \`news retry\` sends them again, \`news drop\` deletes them.`;
     return [{ name, ok: false, text }];

@@ -8,10 +8,9 @@ import { counted } from "../../tools/format.ts";
 import type { Config } from "../../config/schema.ts";
 import { StorageError, errorMessage } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
-import type { Storage } from "../../storage/storage.ts";
 import { ServerMounts } from "../file-tree.ts";
 import { promptFileProblem } from "../instructions.ts";
-import { type Check, type Facts, type OwnFacts, within } from "./check.ts";
+import { type Check, type Facts, type OwnFacts, closing, within } from "./check.ts";
 
 export function checkWorkspace({ config, warnings }: Pick<Facts, "config" | "warnings">): Check {
   const name = "Workspace";
@@ -55,14 +54,6 @@ async function checkPostgres(url: string, config: Config, env: Facts["env"]): Pr
     return { name, ok: true, text: facts.join("\n") };
   } catch (error) {
     return { name, ok: false, text: errorMessage(error) };
-  }
-}
-
-async function closing(storage: Storage, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } finally {
-    await storage.close();
   }
 }
 
@@ -130,21 +121,15 @@ export async function checkMounts({ config, env }: OwnFacts): Promise<Check[]> {
   try {
     return await Promise.all(
       folders.map(async ([path, folder]) => {
-        const { error: problem } = await within(
-          8,
-          async (signal) => folder.ls("/", { signal }),
-          (time) => ({
-            error: `no answer within ${time}; check that the server runs and the address is right`,
-          }),
-        );
+        const late = (time: string) => ({
+          error: `no answer within ${time}; check that the server runs and the address is right`,
+        });
+        const { error: problem } = await within(8, async (signal) => folder.ls("/", { signal }), late);
         return { name: "Mount", ok: problem === undefined, text: `${path}: ${problem ?? "can be listed"}` };
       }),
     );
   } finally {
-    await within(
-      1,
-      () => served.close(),
-      () => undefined,
-    );
+    const late = () => undefined;
+    await within(1, () => served.close(), late);
   }
 }

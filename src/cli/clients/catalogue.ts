@@ -182,10 +182,7 @@ export function findClient(name: string, place: Place): Client | undefined {
     servers = ["mcpServers"],
     format = "json",
     asksForKeys = false,
-  } = {
-    ...row,
-    ...(project === undefined ? {} : row.inProject),
-  };
+  } = { ...row, ...(project === undefined ? {} : row.inProject) };
   const isOpencode = name === "opencode";
   return {
     kind: "file",

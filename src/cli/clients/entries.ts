@@ -138,7 +138,6 @@ function entryValue(text: string, client: FileClient): unknown {
   return (client.format === "yaml" ? yamlValueAt : tomlValueAt)(text, ...path, NAME);
 }
 
-/** Parses a file; `undefined` if it cannot be parsed. */
 function parseText(text: string, { format }: FileClient): unknown {
   if (format !== "json") return undefined;
   const parsed = parseJson(text);

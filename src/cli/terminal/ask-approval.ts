@@ -61,12 +61,7 @@ export function offerLines(approval: Approval, style: BodyStyle): string[] {
  * Asks until there is a decision. A key decides; content that exceeds the screen is shown in pages. `place`: such as
  * `2 of 3 waiting`.
  */
-export async function askDecision(
-  approval: Approval,
-  place: string,
-  asker: Asker,
-  signal?: AbortSignal,
-): Promise<PersonDecision> {
+export async function askDecision(approval: Approval, place: string, asker: Asker, signal?: AbortSignal) {
   const { colors } = asker;
   const style = { colors, width: asker.size().columns };
   const decisions = offeredDecisions(approval);

@@ -86,10 +86,8 @@ async function keyPressed(keyboard: Keyboard, prompt: string, isNew: boolean, si
       if (signal?.aborted) giveUp();
       else signal?.addEventListener("abort", giveUp, { once: true });
     });
-    const rows = shown.reduce(
-      (sum, line) => sum + Math.max(Math.ceil(displayWidth(line) / columnsOf(stdout)), 1),
-      0,
-    );
+    const heights = shown.map((line) => Math.max(Math.ceil(displayWidth(line) / columnsOf(stdout)), 1));
+    const rows = heights.reduce((sum, height) => sum + height, 0);
     print(control(`${rows > 1 ? `\u001b[${rows - 1}A` : ""}\r\u001b[J`));
     if (key === undefined) throw signal?.reason;
     return key;

@@ -72,11 +72,10 @@ class Renderer {
     const { bold, cyan, dim } = this.#colors;
     const { token, nodes } = node;
     switch (token.type) {
-      case "heading_open":
-        return laidOut(
-          this.#spansOf(nodes, (text) => bold(cyan(text))),
-          width,
-        );
+      case "heading_open": {
+        const spans = this.#spansOf(nodes, (text) => bold(cyan(text)));
+        return laidOut(spans, width);
+      }
       case "fence":
       case "code_block":
         return token.content

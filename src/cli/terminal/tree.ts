@@ -1,5 +1,5 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
-import { costText, tokens } from "../../server/views/cost-words.ts";
+import { dollars, tokens } from "../../server/views/cost-words.ts";
 import { groupBy } from "../../core/group-by.ts";
 import { duration, firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
@@ -142,10 +142,8 @@ function chosenRows(rows: readonly Row[], room: number): Set<Row> {
 }
 
 function drawn(rows: readonly Row[], style: TreeStyle): string[] {
-  const column = Math.max(
-    0,
-    ...rows.map(({ agent }) => displayWidth(titleOf(agent.agent, agent.description))),
-  );
+  const titles = rows.map(({ agent }) => titleOf(agent.agent, agent.description));
+  const column = Math.max(0, ...titles.map(displayWidth));
   return rows.map((row, index) => agentLine(row, rows.slice(index + 1), style, column));
 }
 
@@ -154,18 +152,14 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
   const { agent, state, depth, place } = row;
   const { colors, width } = style;
   const levels = Math.min(depth, Math.floor(width / 8));
-  const indent = Array.from({ length: levels }, (_, level) => (goesOn(level, below) ? "│  " : "   ")).join(
-    "",
-  );
-  const branch = `  ${indent}${goesOn(depth, below) ? "├─" : "└─"} `;
+  const indent = Array.from({ length: levels }, (_, level) => (goesOn(level, below) ? "│  " : "   "));
+  const branch = `  ${indent.join("")}${goesOn(depth, below) ? "├─" : "└─"} `;
   const calls = width >= 70 && state !== "queued" ? ` ${counted(agent.tool_calls, "call")}` : "";
   // Mark and gap take four columns.
   const room = Math.max(width - displayWidth(branch) - displayWidth(calls) - 4, 0);
-  const title = fit(
-    titleOf(agent.agent, agent.description),
-    Math.max(Math.floor(room / 2), Math.min(room, 10)),
-  );
-  const titled = padded(title, Math.min(column, Math.floor(room / 2)));
+  const half = Math.floor(room / 2);
+  const title = fit(titleOf(agent.agent, agent.description), Math.max(half, Math.min(room, 10)));
+  const titled = padded(title, Math.min(column, half));
   const waits = state === "waits" ? "waiting for its agents" : clean(agent.step);
   const does = state === "queued" ? `queued (#${place})` : waits;
   const step = fit(does, room - displayWidth(titled));
@@ -215,15 +209,13 @@ export const isShownAbove = ({ activity, agents, status }: RunPicture): boolean 
 function figuresLine(picture: RunPicture, { colors, width, now }: TreeStyle): string {
   const { usage, created_at: created, ended_at: ended } = picture;
   const end = ended === undefined ? now : Date.parse(ended);
-  const { cost_usd: costUsd } = usage;
-  // Nothing is shown if nothing was paid, whatever the model.
-  const cost = typeof costUsd === "number" ? costText([{ model: "offline", costUsd }]) : undefined;
+  const cost = usage.cost_usd;
   const facts = [
     duration(end - Date.parse(created)),
     ...(usage.input_tokens + usage.output_tokens > 0
       ? [`${tokens(usage.input_tokens)} tokens in, ${tokens(usage.output_tokens)} out`]
       : []),
-    ...(cost === undefined ? [] : [cost]),
+    ...(typeof cost === "number" && cost > 0 ? [dollars(cost)] : []),
   ];
   return `    ${colors.dim(fit(facts.join(" · "), width - 4))}`;
 }

@@ -128,22 +128,14 @@ function* useElsewhere({ runId: id, rootId: root }: Lease): Steps<Spent & { rese
       ? "CASE WHEN id = @id THEN 0 ELSE 1 END"
       : "CASE id WHEN @root THEN 1 WHEN @id THEN -1 ELSE 0 END";
   // Postgres returns sums as texts.
-  const use = yield* first<{
-    tokens: number | string | null;
-    nanos: number | string | null;
-    reserved: number | string | null;
-  }>(
+  const use = yield* first<Record<"tokens" | "nanos" | "reserved", number | string | null>>(
     `SELECT sum((input_tokens + output_tokens) * ${sign}) AS tokens, sum(cost_nanos * ${sign}) AS nanos,
        sum(CASE WHEN id <> @id AND lease_owner IS NOT NULL THEN reserved_tokens ELSE 0 END) AS reserved
      FROM runs WHERE id = @root OR parent_id = @root`,
     { id, root },
   );
-  const { tokens, nanos, reserved } = use ?? {};
-  return {
-    tokens: Number(tokens ?? 0),
-    costUsd: Number(nanos ?? 0) / NANOS,
-    reserved: Number(reserved ?? 0),
-  };
+  const { tokens = 0, nanos = 0, reserved = 0 } = use ?? {};
+  return { tokens: Number(tokens), costUsd: Number(nanos) / NANOS, reserved: Number(reserved) };
 }
 
 /** Reserves tokens for a run, unless they do not fit. The lock of the run at the top lets one run do so at a time. */

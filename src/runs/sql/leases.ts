@@ -105,11 +105,9 @@ export function* leaseEnded(
 }
 
 /** Place of a run in line; `undefined` if it does not wait for its turn. */
-export function* placeOf(runId: string): Steps<Place | undefined> {
-  const queued = yield* first<{ environment: string }>(queryNamed("environment of queued run"), {
-    id: runId,
-  });
-  return queued && (yield* placesIn(queued.environment)).get(runId);
+export function* placeOf(id: string): Steps<Place | undefined> {
+  const queued = yield* first<{ environment: string }>(queryNamed("environment of queued run"), { id });
+  return queued && (yield* placesIn(queued.environment)).get(id);
 }
 
 /** Places in line of all runs that wait for a server of this environment, by id. */

@@ -3,14 +3,7 @@ import type { SamplingReply, SamplingRequest } from "../../agent/agent.ts";
 import { type Json, fromJson, toJson } from "../../core/json.ts";
 import type { ModelCall, OpenModelCall, Principal } from "../run.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
-import { type Steps, all, change, first } from "./steps.ts";
-
-interface ReplyRow {
-  reply: Json<SamplingReply> | null;
-}
-
-const storedReply = (row: ReplyRow | undefined): SamplingReply | undefined =>
-  row?.reply == null ? undefined : fromJson(row.reply);
+import { type Statement, type Steps, all, change, first } from "./steps.ts";
 
 const IS_OPEN =
   "run_id = @run_id AND reply IS NULL AND epoch = (SELECT lease_epoch FROM runs WHERE id = run_id)";
@@ -24,16 +17,16 @@ export function* ask(runId: string, id: string, request: SamplingRequest, now: n
   );
 }
 
-export function* replyTo(runId: string, id: string): Steps<SamplingReply | undefined> {
-  const sql = "SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id";
-  return storedReply(yield* first<ReplyRow>(sql, { run_id: runId, id }));
+function* findReply(condition: string, values: Statement["values"]): Steps<SamplingReply | undefined> {
+  const sql = `SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id${condition}`;
+  const row = yield* first<{ reply: Json<SamplingReply> | null }>(sql, values);
+  return row?.reply == null ? undefined : fromJson(row.reply);
 }
 
-/** Returns the reply if the run is the principal's. */
-export function* replyFor(principal: Principal, runId: string, id: string): Steps<SamplingReply | undefined> {
-  const sql = `SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id AND ${IS_OF_PRINCIPAL}`;
-  return storedReply(yield* first<ReplyRow>(sql, { run_id: runId, id, principal }));
-}
+export const replyTo = (runId: string, id: string) => findReply("", { run_id: runId, id });
+
+export const replyFor = (principal: Principal, runId: string, id: string) =>
+  findReply(` AND ${IS_OF_PRINCIPAL}`, { run_id: runId, id, principal });
 
 /** From here on the run waits for the reply. */
 export function* wait(runId: string, id: string): Steps<void> {

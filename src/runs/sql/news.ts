@@ -114,16 +114,10 @@ const DELIVERY = {
     if (kind === "dead") yield* dropOldestDead(target);
   },
   /** `dueAt`: times of the next attempts. A message with more failed attempts is abandoned. */
-  *postpone({
-    dueAt,
-    ...values
-  }: {
-    target: string;
-    environment: string;
-    now: number;
-    dueAt: readonly number[];
-    problem: string;
-  }): Steps<void> {
+  *postpone(
+    values: Record<"target" | "environment" | "problem", string> & { now: number },
+    dueAt: readonly number[],
+  ): Steps<void> {
     const counted = "UPDATE news_deliveries SET attempts = attempts + 1, problem = @problem";
     for (const [attempts, due] of dueAt.entries()) {
       const sql = `${counted}, due_at = @due WHERE ${DUE} AND attempts = @attempts`;

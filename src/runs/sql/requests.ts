@@ -141,11 +141,8 @@ export function* withdraw(whose: Asker, by: string, now: number, openInterrupts:
   const { condition, values } = ofAsker(whose);
   const isOpen = `${condition} AND delivered = 0
        AND interrupt_id NOT IN (SELECT value FROM json_each(@open))`;
-  yield* withdrawWhere(
-    isOpen,
-    { ...values, open: JSON.stringify(openInterrupts) },
-    { root: whose.root, by, now },
-  );
+  const open = JSON.stringify(openInterrupts);
+  yield* withdrawWhere(isOpen, { ...values, open }, { root: whose.root, by, now });
 }
 
 /** Withdraws those pending requests that meet a condition, with an event for each. */

@@ -10,7 +10,6 @@ import * as messages from "./messages.ts";
 import { type RequestRow, type RunRow, toRequest } from "./rows.ts";
 import { type Engine, type Steps, all, change, exists, first } from "./steps.ts";
 
-/** Reviews of a run that proposes its changes. */
 export const storedReviews = (
   engine: Engine,
   runId: string,

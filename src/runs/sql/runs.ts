@@ -278,11 +278,8 @@ export function* cancel(
   const run = yield* getToChange(principal, runId);
   if (run === undefined || isFinal(run.status)) return run && { run, ended: true, children: [] };
   let children: string[] = [];
-  yield* requests.withdraw(
-    treeOf({ id: runId, parent_id: run.parent?.runId ?? null }),
-    "end of the run",
-    now,
-  );
+  const tree = treeOf({ id: runId, parent_id: run.parent?.runId ?? null });
+  yield* requests.withdraw(tree, "end of the run", now);
   if (run.parent === undefined) {
     children = yield* cancelChildren(runId, reason, now);
     yield* journal.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);

@@ -89,15 +89,11 @@ function* withHistory(rows: readonly RowOf<Schedule>[]): Steps<ScheduleView[]> {
 /** The schedules of an environment that are due, and the next time that one is. */
 function* due(environment: string, now: number): Steps<{ due: Schedule[]; next: number | undefined }> {
   const isActive = "environment = @environment AND paused_at IS NULL";
-  const rows = yield* all<RowOf<Schedule>>(
-    `SELECT * FROM schedules WHERE ${isActive} AND due_at <= @now ORDER BY due_at`,
-    { environment, now },
-  );
-  const later = yield* first<{ next: number | null }>(
-    `SELECT min(due_at) AS next FROM schedules WHERE ${isActive} AND due_at > @now`,
-    { environment, now },
-  );
-  return { due: rows.map(toSchedule), next: later?.next ?? undefined };
+  const dueNow = `SELECT * FROM schedules WHERE ${isActive} AND due_at <= @now ORDER BY due_at`;
+  const rows = yield* all<RowOf<Schedule>>(dueNow, { environment, now });
+  const later = `SELECT min(due_at) AS next FROM schedules WHERE ${isActive} AND due_at > @now`;
+  const found = yield* first<{ next: number | null }>(later, { environment, now });
+  return { due: rows.map(toSchedule), next: found?.next ?? undefined };
 }
 
 /** Notes occurrences that start no run. A skip for the same reason that ends right before them is extended. */

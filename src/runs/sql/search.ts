@@ -99,11 +99,7 @@ function searchConditions(principal: Principal, filter: RunSearch["filter"]) {
   return {
     owned,
     isFound: `(${found.join(" OR ")})`,
-    values: {
-      ...values,
-      lower: containing(lower),
-      ...(isPlain ? {} : { text: containing(text) }),
-    },
+    values: { ...values, lower: containing(lower), ...(isPlain ? {} : { text: containing(text) }) },
     text: {
       forms: isPlain ? [lower] : [lower, text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())],
       tasksOnly,
@@ -117,10 +113,8 @@ type Values = Statement["values"];
 
 /** Reads the texts of the next `size` runs of `place`, which is a table with a condition. */
 function* readNext(size: number, place: string, isFound: string, values: Values): Steps<Window> {
-  const last = yield* first<{ number: number }>(
-    `SELECT number FROM ${place} ORDER BY number DESC LIMIT 1 OFFSET ${size - 1}`,
-    values,
-  );
+  const end = `SELECT number FROM ${place} ORDER BY number DESC LIMIT 1 OFFSET ${size - 1}`;
+  const last = yield* first<{ number: number }>(end, values);
   const rows = yield* all<FoundRow>(
     `SELECT number, ${SUMMARY_COLUMNS} FROM ${place} AND number >= @last AND ${isFound}
      ORDER BY number DESC LIMIT @limit`,

@@ -69,10 +69,8 @@ function wanted(principal: Principal, { type, runId, since, limit }: OccurrenceQ
 /** Ordered by time. An event may be stored a little later than one with a later time. */
 export function* occurrences(principal: Principal, query: OccurrenceQuery): Steps<News[]> {
   const { sql, values } = wanted(principal, query);
-  const rows = yield* all<NamedEventRow>(
-    `SELECT ${NAMED_EVENT} ${sql} ORDER BY e.time, e.run_id, e.seq LIMIT @limit`,
-    values,
-  );
+  const inOrder = `SELECT ${NAMED_EVENT} ${sql} ORDER BY e.time, e.run_id, e.seq LIMIT @limit`;
+  const rows = yield* all<NamedEventRow>(inOrder, values);
   return rows.map((row) => toNews(row, query.type));
 }
 

@@ -49,12 +49,8 @@ function* withdrawOf(whose: Asker, agent: AgentPath, now: number): Steps<boolean
   const asked = yield* requests.ofRun(root);
   const others = asked.filter((request) => !isWithin(agent, request.agent));
   if (others.length === asked.length) return false;
-  yield* requests.withdraw(
-    whose,
-    "agent",
-    now,
-    others.map(({ interruptId }) => interruptId),
-  );
+  const kept = others.map(({ interruptId }) => interruptId);
+  yield* requests.withdraw(whose, "agent", now, kept);
   return true;
 }
 
@@ -223,10 +219,8 @@ export class StoredWork {
       for (const asked of open) if (yield* isRepeated(whose.root, asked)) askedAgain.add(asked.id);
       for (const { id } of others) if (yield* requests.get(whose.root, id)) askedAgain.add(id);
       const taken = delivered.filter(({ interruptId, again }) => again || !askedAgain.has(interruptId));
-      yield* requests.markDelivered(
-        whose.root,
-        taken.map(({ interruptId }) => interruptId),
-      );
+      const takenIds = taken.map(({ interruptId }) => interruptId);
+      yield* requests.markDelivered(whose.root, takenIds);
       for (const { id, request } of open) yield* ask(row, request.agent ?? [], id, callRequests(request));
       for (const asked of others) yield* ask(row, asked.agent, asked.id, [questionRequest(asked)]);
       const ids = [...open, ...others].map(({ id }) => id);
@@ -252,12 +246,8 @@ export class StoredWork {
    * The agent has ended. Returns `unread` if the run got a message that the agent has not read, and `waiting` if it
    * continues when a background subagent ends; the lease is released. In both cases the run has not ended.
    */
-  complete = async (
-    lease: Lease,
-    { answer, structured, stopReason }: RunResult,
-    inbox: RunInbox,
-    now: number,
-  ) => {
+  complete = async (lease: Lease, result: RunResult, inbox: RunInbox, now: number) => {
+    const { answer, structured, stopReason } = result;
     const { rules } = this.#news;
     let cancelled: string[] = [];
     const outcome = await this.#announce(lease, function* (row): Steps<"completed" | "unread" | "waiting"> {
@@ -275,9 +265,8 @@ export class StoredWork {
       yield* status.update(row, now);
       const stopped = stopReason === undefined ? {} : { stopReason };
       const data = { answer: answerExcerpt(answer), ...stopped };
-      if (row.parent_id === null) {
+      if (row.parent_id === null)
         yield* news.append(row, { kind: "run_completed", agent: [], data }, { now, rules });
-      }
       const ending = { now, answer, structured, ...stopped };
       yield* status.end(row.id, { from: "working", to: "completed" }, ending);
       yield* leases.release(lease);
@@ -304,15 +293,11 @@ export class StoredWork {
    * Stores a model call for clients to answer; returns its reply if it has one. The id is a hash of the request: a call
    * that is made again after a crash or a pause finds its reply.
    */
-  askModel = async (
-    lease: Lease,
-    request: SamplingRequest,
-    now: number,
-  ): Promise<{ id: string; reply?: SamplingReply }> => {
+  askModel = async (lease: Lease, request: SamplingRequest, now: number) => {
     const id = createHash("sha256").update(toJson(request)).digest("base64url");
     const ask = () => models.ask(lease.runId, id, request, now);
     const reply = await this.#unlessReplied(lease, id, "model_requested", now, ask);
-    return reply === undefined ? { id } : { id, reply };
+    return { id, ...defined({ reply }) };
   };
 
   /** Makes the run wait for this call. Returns a reply that arrived at the last moment. */

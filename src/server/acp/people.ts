@@ -23,16 +23,12 @@ const MAX_ATTEMPTS = 5;
 /** Surface of an answer, for the journal. */
 const BY = "acp";
 
+type Asks<Request, Response> = (request: Request, signal: AbortSignal) => Promise<Response>;
+
 export interface Editor {
-  permission(
-    request: acp.RequestPermissionRequest,
-    signal: AbortSignal,
-  ): Promise<acp.RequestPermissionResponse>;
+  permission: Asks<acp.RequestPermissionRequest, acp.RequestPermissionResponse>;
   /** Absent: it has no forms. */
-  form?: (
-    request: acp.CreateElicitationRequest,
-    signal: AbortSignal,
-  ) => Promise<acp.CreateElicitationResponse>;
+  form?: Asks<acp.CreateElicitationRequest, acp.CreateElicitationResponse>;
 }
 
 export interface Desk {
@@ -188,11 +184,7 @@ export const canReply = (question: OpenQuestion): boolean =>
   !(question.kind === "elicitation" && question.mode === "url") && (fieldsOf(question)?.length ?? 1) === 1;
 
 /** Stores a message as the answer to a question. `undefined`: it was; otherwise the problem with it. */
-export async function replyTo(
-  question: OpenQuestion,
-  text: string,
-  { runs }: Desk,
-): Promise<string | undefined> {
+export async function replyTo(question: OpenQuestion, text: string, { runs }: Desk) {
   const [field] = fieldsOf(question) ?? [];
   const read =
     field === undefined

@@ -49,18 +49,13 @@ export class RunUpdates {
 
   #updatesOf(event: RunEvent): acp.SessionUpdate[] {
     switch (event.kind) {
-      case "todos":
+      case "todos": {
         if (event.agent.length > 0) return [];
-        return [
-          {
-            sessionUpdate: "plan",
-            entries: event.data.todos.map(({ content, status }) => ({
-              content: displayText(content),
-              status,
-              priority: "medium",
-            })),
-          },
-        ];
+        const entries = event.data.todos.map(({ content, status }) => {
+          return { content: displayText(content), status, priority: "medium" as const };
+        });
+        return [{ sessionUpdate: "plan", entries }];
+      }
       case "tool_started":
         return this.#started(event);
       case "tool_finished":

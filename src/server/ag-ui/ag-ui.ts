@@ -150,13 +150,8 @@ async function begin(request: Request, send: Send): Promise<Begun> {
     throw new DeepAgentError("invalid_goal", "forwardedProps.goal must be a list of texts, the criteria.");
   const goal = read.data.goal;
   const place = existing === undefined ? { newThreadId: thread } : { threadId: thread };
-  const started = await runs.control.start({
-    task,
-    ...defined({ goal }),
-    ...place,
-    idempotencyKey: `ag-ui ${thread} ${input.runId}`,
-    by: "ag-ui",
-  });
+  const wanted = { task, ...defined({ goal }), ...place, idempotencyKey: `ag-ui ${thread} ${input.runId}` };
+  const started = await runs.control.start({ ...wanted, by: "ag-ui" });
   if (!started.ok) throw new DeepAgentError(started.code, started.message);
   const isOpen = existing !== undefined && existing.run.id === started.run.id && started.how === "told";
   if (started.how === "told" && goal !== undefined)

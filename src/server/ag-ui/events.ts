@@ -68,10 +68,8 @@ export class RunEvents {
     switch (event.kind) {
       case "model_called":
         if (event.agent.length === 0 || event.data.purpose !== undefined) return [];
-        return this.#said(
-          [{ id: `${event.runId}:${event.seq}`, text: event.data.text, isLast: true }],
-          event,
-        );
+        const whole = { id: `${event.runId}:${event.seq}`, text: event.data.text, isLast: true };
+        return this.#said([whole], event);
       case "todos":
         if (event.agent.length > 0) return [];
         return [{ type: "STATE_SNAPSHOT", snapshot: { runId: event.runId, todos: event.data.todos } }];

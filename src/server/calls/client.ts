@@ -20,7 +20,6 @@ export interface ClientFacts {
   tasks: boolean;
   /** Its name for itself, used only for the form of its results, how long its calls wait, and the log. */
   name?: { name: string; version: string } | undefined;
-  /** Form of its results. */
   form: ResultForm;
   apps: boolean;
   /** It names the folders that it works in, when it is asked during a call. */

@@ -36,21 +36,13 @@ const MAX_BATCH = 100;
 export function readMessages(value: unknown, takesBatches: boolean): Received {
   const isBatch = Array.isArray(value);
   if (isBatch && (value.length === 0 || value.length > MAX_BATCH))
-    return {
-      messages: [],
-      errors: [invalidRequest(null, `a batch must have 1 to ${MAX_BATCH} messages`)],
-    };
+    return { messages: [], errors: [invalidRequest(null, `a batch must have 1 to ${MAX_BATCH} messages`)] };
   const received: Received = { messages: [], errors: [] };
+  const noBatches = "this revision of the protocol has no batches; send each message by itself";
   for (const read of (isBatch ? value : [value]).map(readMessage)) {
     if (!read.ok) received.errors.push(...(read.isExpected ? [read.answer] : []));
     else if (!isBatch || takesBatches) received.messages.push(read.message);
-    else if (isJSONRPCRequest(read.message))
-      received.errors.push(
-        invalidRequest(
-          read.message.id,
-          "this revision of the protocol has no batches; send each message by itself",
-        ),
-      );
+    else if (isJSONRPCRequest(read.message)) received.errors.push(invalidRequest(read.message.id, noBatches));
   }
   return received;
 }
@@ -138,13 +130,10 @@ const refuse = (id: ErrorAnswer["id"], problem: string, isExpected = true): Inco
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isRecord(value)) return value;
-  const kept = Object.entries(withoutNullMembers(value));
-  return Object.fromEntries(
-    kept.map(([name, member]) => [
-      name,
-      name === "arguments" || name === "input" ? member : withoutNulls(member),
-    ]),
-  );
+  const kept = Object.entries(withoutNullMembers(value)).map(([name, member]) => {
+    return [name, name === "arguments" || name === "input" ? member : withoutNulls(member)];
+  });
+  return Object.fromEntries(kept);
 }
 
 export const withoutNullMembers = (value: Members): Members =>

@@ -110,10 +110,9 @@ async function decidedOnPage(session: DeliverySession, open: RunRequest[], link:
     });
   if (action !== "accept") refused.abort();
   const isDecided = decided(await following);
-  if (isDecided) {
+  if (isDecided)
     await context.mcpReq
       .notify({ method: "notifications/elicitation/complete", params: { elicitationId } })
       .catch((error: unknown) => logger.debug("elicitation.not_completed", { runId, error }));
-  }
   return isDecided;
 }

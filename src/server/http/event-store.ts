@@ -198,16 +198,12 @@ export class SessionEvents {
   }
 
   /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
-  #storeFor(
-    store: StreamStore,
-    session: string,
-    owner: () => string,
-  ): (stream: string, message: string) => Promise<string> {
+  #storeFor(store: StreamStore, session: string, owner: () => string) {
     const { clock, events, characters } = this.#options;
     // Other servers limit the events that they stored of the session.
     const kept: { id: number; size: number }[] = [];
     let size = 0;
-    return async (stream, message) => {
+    return async (stream: string, message: string): Promise<string> => {
       const id = await store.append({ session, owner: owner(), stream, message, time: clock() });
       kept.push({ id, size: message.length });
       size += message.length;

@@ -42,9 +42,8 @@ export class HttpPage {
     const { host } = request.headers;
     const own = this.#publicUrl?.origin;
     // Without a public address the browser's own words count: which of them a proxy passed on is not known.
-    if (isFrom(request, own === undefined ? [`http://${host}`, `https://${host}`] : [own])) {
+    if (isFrom(request, own === undefined ? [`http://${host}`, `https://${host}`] : [own]))
       return this.#pages.serve(request, response);
-    }
     new Reply(request, response).text(
       403,
       "text/plain",

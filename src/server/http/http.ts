@@ -149,9 +149,8 @@ async function serveMcp(
   // Its body names the revision; a header that is left from an earlier session does not count.
   if (opening !== undefined && opening.params._meta?.[PROTOCOL_VERSION_META_KEY] === undefined)
     delete request.headers["mcp-protocol-version"];
-  if (!(await isLegacyRequest(await toWebRequest(request, body), body))) {
+  if (!(await isLegacyRequest(await toWebRequest(request, body), body)))
     return stateless.serve(request, response, body);
-  }
   spellAccept(request);
   if (opening !== undefined) return sessions.open(request, response, opening);
   const id = request.headers["mcp-session-id"];
@@ -287,7 +286,6 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
-/** Opens the log-in and the page, if they are configured. */
 async function openPages({ logIn, page }: HttpOptions, { tokens, rateLimit }: Endpoint) {
   if (tokens === undefined) return {};
   const own = logIn && new (await import("./login/login.ts")).LoginServer(logIn, tokens);

@@ -141,14 +141,11 @@ export function answerCors(
   response.setHeader("vary", "Origin");
   if (isAllowed) {
     response.setHeader("access-control-allow-origin", origin);
-    response.setHeader(
-      "access-control-expose-headers",
-      "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after",
-    );
+    const readable = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
+    response.setHeader("access-control-expose-headers", readable);
   }
-  if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) {
+  if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined)
     return false;
-  }
   if (isAllowed) {
     response.setHeader("access-control-allow-methods", "GET, POST, DELETE");
     const headers =

@@ -83,15 +83,12 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     const call = this.#server === undefined || first !== body ? undefined : first;
     await onWeb(async (web) => {
       const answer = await storingFor.run({ id: first?.id, call }, () => this.handleRequest(web, options));
-      for (const uri of missed) {
+      for (const uri of missed)
         await this.send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri } });
-      }
       if (errors.length === 0 || !answer.ok) return answer;
       if (answer.body === null) return Response.json(errors);
-      return preceded(
-        answer,
-        errors.map((error) => `event: message\ndata: ${JSON.stringify(error)}\n\n`),
-      );
+      const frames = errors.map((error) => `event: message\ndata: ${JSON.stringify(error)}\n\n`);
+      return preceded(answer, frames);
     })(request, response);
   }
 
@@ -141,9 +138,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
       this.#isRestoring = false;
     }
     this.initialized();
-    for (const uri of subscriptions) {
+    for (const uri of subscriptions)
       this.onmessage?.({ jsonrpc: "2.0", id: REPEATED, method: "resources/subscribe", params: { uri } });
-    }
   }
 
   /** Initializes the server instance, whichever server gets the client's notification. */

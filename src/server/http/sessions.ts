@@ -212,9 +212,8 @@ export class Sessions {
   async expire(): Promise<void> {
     const { shared, events, idleMs } = this.#options;
     const oldest = this.#options.clock() - idleMs;
-    const expired = [...this.#sessions.values()].filter(
-      (session) => session.open === 0 && session.lastUsed <= oldest,
-    );
+    const isIdle = ({ open, lastUsed }: Session): boolean => open === 0 && lastUsed <= oldest;
+    const expired = [...this.#sessions.values()].filter(isIdle);
     await Promise.all(expired.map((session) => session.close()));
     // The store knows of use at other servers.
     const ended = (await (await shared?.store)?.endIdle(idleMs)) ?? [];

@@ -179,10 +179,8 @@ export class OpenResponses {
     await mapAtMost(16, tokens, async (authorization) => {
       const outcome = await authenticator.authenticate(authorization, { mayAsk: true, maxAgeMs: 0 });
       if (!outcome.ok && !outcome.isFinal) return;
-      const ended = current.filter(
-        (open) =>
-          open.authorization === authorization && !(outcome.ok && maySucceed(outcome.auth, open.owner)),
-      );
+      const own = current.filter((open) => open.authorization === authorization);
+      const ended = own.filter(({ owner }) => !(outcome.ok && maySucceed(outcome.auth, owner)));
       if (ended.length > 0) logger.info("auth.token_revoked", { ended: ended.length });
       for (const open of ended) open.end();
     });

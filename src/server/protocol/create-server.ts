@@ -17,8 +17,6 @@ import { SentResults, registerTools } from "../calls/tool.ts";
 import { memberOf, parsedJson } from "../../core/unknown.ts";
 import texts from "./prompts.json" with { type: "json" };
 
-/** Makes MCP server instances: their tools, prompts, resources and extensions. */
-
 /** Some clients look for the Events extension where its draft had it. */
 const DRAFT_EVENTS = { events: { listChanged: false } };
 

@@ -2,25 +2,20 @@ import { setMaxListeners } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { isTransient } from "../../core/errors.ts";
-import type { Logger } from "../../core/logger.ts";
 import { type Principal, isFinal } from "../../runs/run.ts";
-import type { RunsByHolder } from "../../runs/service.ts";
 import type { ChangeSink, ResourceChanges } from "../contracts/changes.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
 import { RUN_VIEWS, fileUri, runFileUri, runIdOf, runUri } from "../contracts/uris.ts";
 
-interface ResourceChangesOptions {
-  runs: () => Promise<RunsByHolder>;
-  logger: Logger;
-}
+type Deps = Pick<ServerDeps, "runs" | "logger">;
 
 /** Delay before the next attempt if storage cannot be read, in ms. */
 const RETRY_MS = 1000;
 
-export const createResourceChanges = (options: ResourceChangesOptions): ResourceChanges =>
-  new Changes(options);
+export const createResourceChanges = (deps: Deps): ResourceChanges => new Changes(deps);
 
 class Changes implements ResourceChanges {
-  readonly #options: ResourceChangesOptions;
+  readonly #deps: Deps;
   readonly #sinks = new Map<ChangeSink, Principal>();
   /** Runs that are followed, by principal and id. */
   readonly #followed = new Map<string, Promise<void>>();
@@ -29,8 +24,8 @@ class Changes implements ResourceChanges {
   readonly #watched = new Map<Principal, { stop: AbortController; done: Promise<void> }>();
   readonly #stop = new AbortController();
 
-  constructor(options: ResourceChangesOptions) {
-    this.#options = options;
+  constructor(deps: Deps) {
+    this.#deps = deps;
     // Each run that is followed listens to it.
     setMaxListeners(0, this.#stop.signal);
   }
@@ -109,7 +104,7 @@ class Changes implements ResourceChanges {
         return await work(again);
       } catch (error) {
         // Every run that is followed comes here while storage is gone.
-        this.#options.logger[again ? "debug" : "warn"](failed, { error });
+        this.#deps.logger[again ? "debug" : "warn"](failed, { error });
         if (!isTransient(error)) return;
       }
       await delay(RETRY_MS, undefined, { signal, ref: false }).catch(() => undefined);
@@ -117,7 +112,7 @@ class Changes implements ResourceChanges {
   }
 
   async #followRun(principal: Principal, runId: string, fromStart: boolean): Promise<void> {
-    const { read, watch } = (await this.#options.runs()).as({ principal });
+    const { read, watch } = (await this.#deps.runs()).as({ principal });
     const view = await read.view(runId);
     if (view === undefined || (!fromStart && isFinal(view.run.status))) return;
     const changed = new Set<string>();
@@ -143,7 +138,7 @@ class Changes implements ResourceChanges {
   }
 
   async #watchStarts(principal: Principal, signal: AbortSignal): Promise<void> {
-    const { read, watch } = (await this.#options.runs()).as({ principal });
+    const { read, watch } = (await this.#deps.runs()).as({ principal });
     // Begins before the list is read: a run that starts in between is found twice rather than never.
     const starts = watch.starts({ signal })[Symbol.asyncIterator]();
     let next = starts.next();

@@ -89,10 +89,7 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   const calls = client.models && !isFinal(view.run.status) ? await runs.read.modelCalls(view.run.id) : [];
   const inputRequests: InputRequests = { ...people.requests };
   for (const call of calls)
-    inputRequests[modelKey(call)] = {
-      method: "sampling/createMessage",
-      params: call.request,
-    };
+    inputRequests[modelKey(call)] = { method: "sampling/createMessage", params: call.request };
   const statusMessage = people.note === undefined ? fields.statusMessage : withNote(view, people.note);
   const { status } = view.run;
   if (status === "completed" || status === "failed")
@@ -260,11 +257,7 @@ export class TaskPages {
   }
 
   /** Returns no question when nothing waits, or the page is open already or cannot be served. */
-  async ask(
-    runId: string,
-    pending: readonly RunRequest[],
-    open: () => Promise<string | undefined>,
-  ): Promise<Asked> {
+  async ask(runId: string, pending: readonly RunRequest[], open: () => Promise<string | undefined>) {
     if (pending.length === 0) return { requests: {} };
     const shown = this.#shown.get(runId);
     if (shown !== undefined && pending.every(({ id }) => shown.pending.has(id))) {

@@ -166,10 +166,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     ...words.tools.search_memories,
     kind: "read",
     scopes: ["read"],
-    input: z.strictObject({
-      query: z.string().min(1).max(500),
-      limit: z.int().min(1).max(50).default(10),
-    }),
+    input: z.strictObject({ query: z.string().min(1).max(500), limit: z.int().min(1).max(50).default(10) }),
     output: z.object({
       memories: z.array(z.object({ path: z.string(), snippet: z.string(), score: z.number() })),
     }),
@@ -184,9 +181,8 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
 /** Returns the decision about a call of `tool`, or the problem of the arguments. */
 function readDecision(args: z.output<typeof answerInput>, tool: string): Decision | string {
   const { decision, edited_args: editedArgs, message } = args;
-  if (decision !== "edit" && editedArgs !== undefined) {
+  if (decision !== "edit" && editedArgs !== undefined)
     return `edited_args is for the decision edit, not ${decision}; nothing was decided.`;
-  }
   if (decision === "approve") return { type: "approve" };
   if (decision === "reject") return { type: "reject", ...defined({ message }) };
   if (editedArgs === undefined) return "The decision edit needs edited_args with all arguments of the call.";

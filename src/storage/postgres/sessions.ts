@@ -1,5 +1,5 @@
 /** Sessions of 2025-era clients that all servers on one Postgres serve. */
-import type { NewSession, OpenedSession, SessionStore, StoredSession } from "../../runs/server-ports.ts";
+import type { SessionStore, StoredSession } from "../../runs/server-ports.ts";
 import { type Steps, all, change } from "../../runs/sql/steps.ts";
 import { type Access, NOW, postgresEngine, query } from "./engine.ts";
 
@@ -43,9 +43,8 @@ export function sessionStore(access: Access): SessionStore {
 
 /** Sessions of one principal are opened one after the other, so that they can be counted. */
 function* openSession(
-  { id, principal, owner, opening }: NewSession,
-  { limit, busyMs }: { limit: number; busyMs: number },
-): Steps<OpenedSession> {
+  ...[{ id, principal, owner, opening }, { limit, busyMs }]: Parameters<SessionStore["open"]>
+): Steps<Awaited<ReturnType<SessionStore["open"]>>> {
   yield* all("SELECT pg_advisory_xact_lock(hashtextextended(@principal, 1))", { principal });
   const theirs = yield* all<{ id: string; idle: number }>(
     `SELECT id, ${NOW} - used AS idle FROM client_sessions WHERE principal = @principal ORDER BY used`,

@@ -12,7 +12,7 @@ import { type PostgresOptions, openPool } from "./pool.ts";
 import { sessionStore } from "./sessions.ts";
 import { isNewer } from "./schema.ts";
 import { secret, streamStore } from "./streams.ts";
-import type { RateStore } from "../../runs/server-ports.ts";
+import type { SharedState } from "../../runs/server-ports.ts";
 
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */
 export async function openPostgres(
@@ -122,7 +122,7 @@ async function sharedFacts(access: Access, logger: Logger) {
   };
 }
 
-const rateStore = (access: Access): RateStore => ({
+const rateStore = (access: Access): SharedState["rates"] => ({
   spend: async (spent, perMinute) => {
     const values = { keys: [...spent.keys()].map(sendable), counts: [...spent.values()], perMinute };
     // Rows are locked in the order of their keys. What several servers allowed at once is owed, for a minute at most.

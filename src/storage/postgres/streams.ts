@@ -1,7 +1,7 @@
 /** Messages sent to 2025-era sessions, in Postgres. */
 import { randomBytes } from "node:crypto";
 import { KeyedLock } from "../../core/concurrency.ts";
-import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
+import type { StreamStore } from "../../runs/server-ports.ts";
 import { readQueries } from "../../runs/sql/sql-files.ts";
 import { type Access, query } from "./engine.ts";
 import queries from "./streams.sql" with { type: "text" };
@@ -23,7 +23,7 @@ export function streamStore(access: Access): StreamStore {
     dropUpTo: (session, id) => remove("session = @session AND id <= @id", { session, id }),
     streamOf: async (session, id) =>
       (await query<{ stream: string }>(access, sql("stream"), { session, id }))[0]?.stream,
-    page: (place) => query<SentMessage>(access, sql("page"), place),
+    page: (place) => query(access, sql("page"), place),
     deleteSession: (session) => remove("session = @session", { session }),
     deleteUntil: (time) => remove("time <= @time", { time }),
     shrinkTo: async (characters) => void (await query(access, sql("shrink"), { characters })),

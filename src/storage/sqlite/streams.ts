@@ -1,6 +1,6 @@
 /** The SQLite file of what 2025-era sessions were sent. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
+import type { StreamStore } from "../../runs/server-ports.ts";
 import { inTransaction } from "./commit.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
 import { readInThread } from "./threads.ts";
@@ -20,7 +20,10 @@ export async function openStreams(file: string): Promise<StreamStore> {
     const streamOf = database
       .prepare<[number, string], string>("SELECT stream FROM stream_events WHERE id = ? AND session = ?")
       .pluck();
-    const page = database.prepare<[string, string, number, number], SentMessage>(
+    const page = database.prepare<
+      [string, string, number, number],
+      { id: number; owner: string; message: string }
+    >(
       "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id LIMIT ?",
     );
     return {

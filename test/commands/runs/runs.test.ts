@@ -210,7 +210,7 @@ test("watch waits with a run that nobody works on, until it ends", async () => {
 test.each([
   [
     ["runs"],
-    "runs needs an action: list, show, watch, answer, review, apply, discard, cancel, tell, prune, open, points",
+    "runs needs an action: list, show, watch, answer, review, apply, discard, tell, cancel, open, points, prune",
   ],
   [["runs", "lst"], "did you mean list?"],
   [["runs", "toString"], 'no action "toString"'],

@@ -88,12 +88,12 @@ test("model, limits and goal are chosen for the runs of a schedule, changed and 
 });
 
 test.each([
-  [["schedule"], /schedule needs an action: add, list, show/],
+  [["schedule"], /schedule needs an action: add, edit, list/],
   [["schedule", "ad"], /did you mean add\?/],
   [["schedule", "add", "0 7 * * *"], /needs a cron expression and a task, both in quotes/],
   [
     ["schedule", "add", "0", "7", "*", "*", "*", "Task"],
-    /Unexpected argument "\*" for schedule add\. Quote the cron expression and the task\./,
+    /Unexpected argument "\*" for schedule add\. Quote arguments that contain spaces\./,
   ],
   [["schedule", "add", "0 25 * * *", "Task"], /"0 25 \* \* \*" is not a cron expression: .*Give five fields/],
   [["schedule", "add", "0 7 * * *", " "], /Give a task/],
