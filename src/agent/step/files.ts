@@ -94,20 +94,27 @@ type End = "answered" | "open";
 
 /** The calls at work and the open ones, by the state value that their step started from; see `StepFiles`. */
 const siblingsIn = byIdentity(
-  (_step: FilesState): { ends: Map<string, Promise<End>>; slots?: Semaphore } => ({
+  (_step: FilesState): { ends: Map<string, Promise<End>>; turns: Promise<unknown>; slots?: Semaphore } => ({
     ends: new Map(),
+    turns: Promise.resolve(),
   }),
 );
 
-/** Does the work of a call; others of its step can wait for its end. It begins when fewer than `parallel` are at work. */
+/**
+ * Does the work of a call; others of its step can wait for its end. It begins when fewer than `parallel` are at work. The
+ * work asks a person in its `turn`, and ends that where it asks nobody, so that questions have the order of the calls.
+ */
 export function asSibling<Result>(
   step: FilesState,
   { callId, parallel, signal }: { callId: string; parallel: number; signal: AbortSignal | undefined },
-  work: () => Promise<Result>,
+  work: (turn: { begun: Promise<unknown>; end: () => void }) => Promise<Result>,
 ): Promise<Result> {
   const siblings = siblingsIn(step);
   siblings.slots ??= new Semaphore(parallel);
-  const done = siblings.slots.run(work, signal);
+  const { turns: begun } = siblings;
+  let endTurn = (): void => undefined;
+  const over = new Promise<void>((resolve) => (endTurn = resolve));
+  const done = siblings.slots.run(() => work({ begun, end: endTurn }), signal);
   const end = done.then<End, End>(
     () => {
       // Steps that change no file share a value, and a promise keeps the state of its step.
@@ -117,6 +124,7 @@ export function asSibling<Result>(
     () => "open",
   );
   siblings.ends.set(callId, end);
+  siblings.turns = begun.then(() => Promise.race([end, over]));
   return done;
 }
 
