@@ -5,6 +5,7 @@ import { defined } from "../core/unknown.ts";
 import { capital, oneLine } from "../core/text.ts";
 import { counted } from "../tools/format.ts";
 import type { Agent } from "./contracts/agent.ts";
+import { callSummary } from "./calls/report-call.ts";
 import { isEvicted } from "./messages/kept-texts.ts";
 import { callsOf, isResult } from "./messages/messages.ts";
 import { assembleDeepAgent } from "./build/create-deep-agent.ts";
@@ -50,14 +51,15 @@ export interface ThreadStep {
   messages: unknown[];
 }
 
-/** Such as `Started 24 agents, updated the plan`. */
-function stepText(tools: readonly string[], starting: string, calling: string): string {
-  const agents = counted(tools.filter((tool) => tool === "task").length, "agent");
+/** Such as `Started 24 agents, updated the plan, called read_file /a.md`. */
+function stepText(calls: readonly string[][], starting: string, calling: string): string {
+  const agents = counted(calls.filter(([name]) => name === "task").length, "agent");
   const others: Readonly<Record<string, string>> = {
     task: `${starting} ${agents}`,
     write_todos: "updated the plan",
   };
-  return capital([...new Set(tools)].map((tool) => others[tool] ?? `${calling} ${tool}`).join(", "));
+  const lines = calls.map(([name = "", summary]) => others[name] ?? `${calling} ${summary}`);
+  return capital([...new Set(lines)].join(", "));
 }
 
 /**
@@ -71,8 +73,9 @@ export function pointsOf(
   const lineOf = (message: BaseMessage): string => {
     if (!AIMessage.isInstance(message))
       return `${message.type === "human" ? "You" : message.type}: ${message.text}`;
-    const calls = callsOf(message).map(({ name }) => name);
-    return calls.length === 0 ? `Agent: ${message.text}` : stepText(calls, "started", "called");
+    const calls = callsOf(message).map(({ name, args }) => [name, callSummary(name, args)]);
+    if (calls.length === 0) return `Agent: ${message.text}`;
+    return `${stepText(calls, "started", "called")}${message.text && `: ${message.text}`}`;
   };
   return steps.flatMap(({ messages, ...step }) => {
     // The placeholder of a message whose text moved into a file does not count as a new message.
@@ -82,9 +85,9 @@ export function pointsOf(
       .filter((message) => !isEvicted(message));
     if (added.length === 0) return [];
     messageId = added.findLast((message) => HumanMessage.isInstance(message))?.id ?? messageId;
-    const results = added.filter(isResult).map(({ name = "" }) => name);
+    const results = added.filter(isResult).map(({ name = "" }) => [name, name]);
     const said = added.filter((message) => !isResult(message)).map(lineOf);
-    const lines = [...(results.length === 0 ? [] : [stepText(results, "results of", "results of")]), ...said];
+    const lines = [stepText(results, "results of", "results of"), ...said].filter(Boolean);
     return [{ ...step, summary: oneLine(lines.join("; "), 160), ...defined({ messageId }) }];
   });
 }

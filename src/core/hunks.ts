@@ -8,15 +8,41 @@ export interface Hunk {
   lines: string[];
 }
 
-/** Edits that are compared exactly, and fewer of long texts: each edit may look at all lines. Above, all is one hunk. */
+/** Edits that are compared exactly, and fewer of long texts: each edit may look at all lines. */
 const DIFF_LIMITS = { edits: 1000, least: 20, looks: 8_000_000 };
 
-/** The changes that make `changed` of `base`, in their order; about 0.1 s for any texts. */
+/**
+ * The changes that make `changed` of `base`, in their order; about 0.1 s for any texts. With too many edits, the lines
+ * between those that occur once in each text are compared by themselves; where they have too many again, they are one hunk.
+ */
 export function hunksBetween(base: readonly string[], changed: readonly string[]): Hunk[] {
   const bound = Math.floor(DIFF_LIMITS.looks / (base.length + changed.length + 1));
-  const maxEditLength = Math.max(Math.min(DIFF_LIMITS.edits, bound), DIFF_LIMITS.least);
-  const parts = diffArrays([...base], [...changed], { maxEditLength });
-  if (parts === undefined) return [wholeHunk(base, changed)];
+  const edits = Math.max(Math.min(DIFF_LIMITS.edits, bound), DIFF_LIMITS.least);
+  const exact = exactHunks(base, changed, edits);
+  if (exact !== undefined) return exact;
+  // The place of each line, or -1 if it occurs more than once.
+  const [places, others] = [new Map<string, number>(), new Map<string, number>()];
+  for (const [at, line] of base.entries()) places.set(line, places.has(line) ? -1 : at);
+  for (const [at, line] of changed.entries()) others.set(line, others.has(line) ? -1 : at);
+  const isAnchor = (line: string): boolean => (places.get(line) ?? -1) >= 0 && (others.get(line) ?? -1) >= 0;
+  const parts = diffArrays(base.filter(isAnchor), changed.filter(isAnchor), { maxEditLength: edits }) ?? [];
+  const anchors = parts.flatMap(({ added, removed, value }) => (added || removed ? [] : value));
+  let [start, from] = [0, 0];
+  return [...anchors.map((line) => [places.get(line), others.get(line)]), []].flatMap(
+    ([end = base.length, to = changed.length]) => {
+      const [old, now, before] = [base.slice(start, end), changed.slice(from, to), start];
+      [start, from] = [end + 1, to + 1];
+      const own = anchors.length === 0 ? undefined : exactHunks(old, now, edits);
+      const hunks = own ?? [{ start: 0, end: old.length, lines: now }];
+      return hunks.map((hunk) => ({ ...hunk, start: hunk.start + before, end: hunk.end + before }));
+    },
+  );
+}
+
+/** Returns undefined if there are more edits than `most`. */
+function exactHunks(base: readonly string[], changed: readonly string[], most: number): Hunk[] | undefined {
+  const parts = diffArrays([...base], [...changed], { maxEditLength: most });
+  if (parts === undefined) return undefined;
   const hunks: Hunk[] = [];
   let at = 0;
   let open: Hunk | undefined;
@@ -31,16 +57,6 @@ export function hunksBetween(base: readonly string[], changed: readonly string[]
     else open.end = at += value.length;
   }
   return hunks;
-}
-
-/** One hunk, without the lines that both begin and end with. */
-function wholeHunk(base: readonly string[], changed: readonly string[]): Hunk {
-  const shorter = Math.min(base.length, changed.length);
-  let head = 0;
-  while (head < shorter && base[head] === changed[head]) head += 1;
-  let tail = 0;
-  while (tail < shorter - head && base.at(-1 - tail) === changed.at(-1 - tail)) tail += 1;
-  return { start: head, end: base.length - tail, lines: changed.slice(head, changed.length - tail) };
 }
 
 /** Groups hunks that have at most `between` unchanged lines between them. */

@@ -51,6 +51,10 @@ export function runGroups(context: GroupContext): RunGroups {
     },
     changes: {
       proposed: (...args) => proposedChange(context, ...args),
+      hasCopy: async (principal, runId) => {
+        const run = await runs.read.run(principal, runId);
+        return run !== undefined && context.proposals?.has(run) === true;
+      },
       review: (...args) => reviewChange(context, ...args),
       discard: (...args) => discardChange(context, ...args),
     },

@@ -119,6 +119,8 @@ export interface Proposals {
     run: Run,
     options?: { whole?: readonly string[]; fence?: Fence },
   ): Promise<ProposedChange | undefined>;
+  /** True if this machine has the copy of the run's thread. */
+  has(run: Pick<Run, "threadId">): boolean;
   /** True if a process carries out a review, or was ended while it did. */
   isUnfinished(run: Pick<Run, "threadId">): boolean;
   /** Carries out a choice, all or nothing, and once for each id. `shown`: versions of files as the person saw them. */

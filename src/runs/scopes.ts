@@ -63,7 +63,7 @@ export const DEMANDS: {
       ...(answers.length > 0 ? [APPROVE] : []),
     ],
   },
-  changes: { proposed: READ, review: APPROVE, discard: RUN },
+  changes: { proposed: READ, hasCopy: READ, review: APPROVE, discard: RUN },
   schedules: { list: RUN, add: RUN, edit: RUN, pause: RUN, resume: RUN, remove: RUN, runNow: RUN },
   rules: { list: READ, remove: APPROVE },
   access: { share: RUN, list: READ, revoke: RUN },

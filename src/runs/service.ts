@@ -208,6 +208,8 @@ export interface PrincipalRuns {
   readonly changes: {
     /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
     proposed(runId: string, whole?: readonly string[]): Promise<ProposedChange | undefined>;
+    /** True if this machine has the copy that the run worked in. */
+    hasCopy(runId: string): Promise<boolean>;
     /** Applies proposed changes after the run has ended: all that is chosen, or nothing. */
     review(runId: string, choice: ReviewChoice, by: string): Promise<LaterReviewOutcome>;
     /** Deletes the unapplied changes of a run that has ended. */

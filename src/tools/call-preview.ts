@@ -5,6 +5,7 @@ import { errors } from "../backends/errors.ts";
 import { parseContent } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { displayMarked, displayName, firstSentence, headOf, tailOf } from "../core/text.ts";
+import { defined } from "../core/unknown.ts";
 import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
 import type { BoundPreview, ToolResult } from "./tool.ts";
 import type { CallPreview } from "./request.ts";
@@ -84,9 +85,9 @@ interface ChangeLook {
 /** A change of text as a diff, bound to where it is made and to every line of it; made in turns of its own. */
 export async function diffPreview({ summary, change, to }: ChangeLook): Promise<BoundPreview> {
   await ownTurn();
-  const { diff, isWhole, effect } = wholeDiff(change);
+  const { diff, isWhole, whole, effect } = wholeDiff(change);
   await ownTurn();
-  return preview("diff", { summary, to, detail: diff, isWhole, effect: effect() });
+  return preview("diff", { summary, to, detail: diff, isWhole, whole, effect: effect() });
 }
 
 /** Shows the replaced text alone if the change is too long to be shown in its place in the file. */
@@ -96,7 +97,7 @@ export async function editPreview(
   everywhere: boolean,
 ): Promise<BoundPreview> {
   const inFile = await diffPreview(look);
-  const { isPart, ...shown } = inFile;
+  const { isPart, whole: _whole, ...shown } = inFile;
   if (isPart === undefined) return inFile;
   const { diff: detail, isWhole } = wholeReplacement(replaced, everywhere);
   return isWhole ? { ...shown, detail } : inFile;
@@ -127,18 +128,18 @@ export function failing(
   return { ...argumentsPreview(`${what}; it would fail: ${why}`, args, to), failure };
 }
 
-type Bound = { to: Destination | undefined; isWhole: boolean; effect: unknown };
+type Bound = { to: Destination | undefined; isWhole: boolean; whole?: string | undefined; effect: unknown };
 
 /** The one place where previews are made. `detail` is in its displayed form. */
 export const preview = (
   kind: CallPreview["kind"],
-  { summary, to, detail, isWhole, effect }: Pick<CallPreview, "summary" | "detail"> & Bound,
+  { summary, to, detail, isWhole, whole, effect }: Pick<CallPreview, "summary" | "detail"> & Bound,
 ): BoundPreview => ({
   kind,
   summary: displayName(summary),
   ...(to === undefined ? {} : { destination: to.shown }),
   detail,
-  ...(isWhole ? {} : { isPart: true as const }),
+  ...(isWhole ? {} : { isPart: true as const, ...defined({ whole }) }),
   place: to?.place,
   effect,
 });

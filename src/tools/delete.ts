@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { Backend, FileInfo } from "../backends/backend.ts";
 import { errors } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
-import { displayName } from "../core/text.ts";
+import { displayName, displayText, headOf } from "../core/text.ts";
 import { backendError, failedAt, pathText, pathTool, previewMissing } from "./call.ts";
-import { resolveDestination, failing, preview } from "./call-preview.ts";
-import { counted } from "./format.ts";
+import { currentText, resolveDestination, failing, preview } from "./call-preview.ts";
+import { counted, splitLines } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import texts from "./texts.json" with { type: "json" };
@@ -43,17 +43,23 @@ export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof deleteSc
           if (refused) return failing(`Delete ${name}`, args, { failure: backendError(refused, path), to });
           const number = `${isAll ? "" : "more than "}${counted(entries.length, "entry", "entries")}`;
           const isOne = entries.length === 1 && entries[0]?.path === path;
-          const names = entries.map((entry) => displayName(entry.path));
-          const shown = names.slice(0, isAll ? names.length : 200);
+          const shown = entries.slice(0, isAll ? undefined : 200).map((entry) => displayName(entry.path));
           // The folder itself names the affected files if its entries are too many to be looked up.
           const rest = isAll ? [] : ["[and everything else below this folder]"];
-          return preview("arguments", {
+          const detail = [...shown, ...rest].join("\n") || displayName(path);
+          const size = counted(
+            entries.reduce((sum, entry) => sum + (entry.size ?? 0), 0),
+            "byte",
+          );
+          const call = preview("arguments", {
             summary: `Delete ${name}${isOne ? "" : ` and everything below it: ${number}`}`,
             to,
-            detail: [...shown, ...rest].join("\n") || displayName(path),
+            detail,
             isWhole: true,
             effect: entries.map(({ path: at, size, modified_at }) => [at, size, modified_at]),
           });
+          const lost = isOne ? await lostFile(path, backend, signal) : `${number}, ${size}\n\n${detail}`;
+          return { ...call, lost };
         },
       },
     },
@@ -71,6 +77,18 @@ async function deletePath(path: string, context: ToolContext): Promise<ToolResul
     artifact: { path: result.path ?? path },
     ...(result.filesUpdate ? { update: { files: { ...result.filesUpdate, ...result.recorded } } } : {}),
   };
+}
+
+/** Size and first lines of a file, as far as it is text. */
+async function lostFile(path: string, backend: Backend, signal: AbortSignal): Promise<string> {
+  const current = await currentText(path, backend, signal);
+  const size = counted(current.entry?.size ?? 0, "byte");
+  if (current.kind !== "text") return "reason" in current ? `${size}, ${current.reason}` : size;
+  const lines = splitLines(current.text);
+  const cut = (line: string): string => (line.length > 200 ? `${headOf(line, 199)}…` : line);
+  const first = lines.slice(0, 20).map((line) => displayText(cut(line)));
+  const rest = lines.length > first.length ? ["…"] : [];
+  return [`${counted(lines.length, "line")}, ${size}`, "", ...first, ...rest].join("\n");
 }
 
 async function isLink(path: string, backend: Backend): Promise<boolean> {

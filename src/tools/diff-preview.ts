@@ -18,6 +18,8 @@ export interface TextChange {
 interface WholeDiff extends Required<FileDiff> {
   /** No changed line is cut or left out. */
   isWhole: boolean;
+  /** All of a longer diff, unless it is too long for a screen of its own. */
+  whole?: string;
   /**
    * All changed lines and those around them, wherever in the file they stand. For a part that is too long to compare
    * these are digests.
@@ -111,14 +113,17 @@ function boundedDiff(change: TextChange, hunks: readonly string[], maxLineChars:
   const shown = isLong ? firstLines(lines, MAX_LINE_CHARS) : most;
   const missing = lines.length - shown.length;
   const cut = missing > 0 ? [diffCut(missing)] : [];
+  // A screen of its own has room for about five times as much.
+  const all = isLong && maxLineChars === MAX_CHARS ? firstLines(lines, MAX_CHARS, 4.9) : [];
   return {
     diff: withHeader(change, [...notes, ...shown, ...cut]),
     isWhole: !isLong && maxLineChars === MAX_CHARS,
+    ...(isLong && all.length === lines.length && { whole: withHeader(change, [...notes, ...all]) }),
   };
 }
 
 /** Lines as they are displayed, until there are too many. Unchanged lines are always cut after some characters. */
-function firstLines(lines: readonly string[], maxLineChars: number, part = 1): string[] {
+function firstLines(lines: readonly string[], maxLineChars: number, times = 1): string[] {
   const shown: string[] = [];
   let used = 0;
   for (const each of lines) {
@@ -127,7 +132,7 @@ function firstLines(lines: readonly string[], maxLineChars: number, part = 1): s
     const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
     const line = displayDiffLine(head) + cut;
     used += line.length + 1;
-    if (shown.length === MAX_LINES / part || used > MAX_CHARS / part) break;
+    if (shown.length === MAX_LINES * times || used > MAX_CHARS * times) break;
     shown.push(line);
   }
   return shown;
@@ -253,7 +258,7 @@ function beginning(text: string, mark: "-" | "+"): string[] {
   const most = MAX_LINES / 2;
   const parts = text.split("\n", most + 1);
   const lines = splitLines(parts.join("\n")).map((line) => mark + line);
-  const shown = firstLines(lines, MAX_LINE_CHARS, 2);
+  const shown = firstLines(lines, MAX_LINE_CHARS, 0.5);
   const isWhole = shown.length === lines.length && parts.length <= most;
   return isWhole ? shown : [...shown, "[more of it is not shown]"];
 }

@@ -14,6 +14,10 @@ export interface CallPreview {
   detail: string;
   /** `detail` leaves out a part of the call, which only the arguments have whole. Absent: this shows all of it. */
   isPart?: true;
+  /** The whole diff of which `detail` is a part, for a screen of its own. */
+  whole?: string;
+  /** Size and beginning of the content that the call would delete. Shown to people alone: a model may not be allowed to read it. */
+  lost?: string;
   /** A person approved the call before, and it did nothing, because its effect had changed by then. */
   again?: true;
 }

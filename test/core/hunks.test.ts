@@ -29,6 +29,29 @@ describe("the hunks between two texts", () => {
     expect(hunksBetween(base, changed)).toHaveLength(400);
   });
 
+  it("keep unchanged lines between too many changed ones to compare exactly, by the lines that occur once", () => {
+    const base = numbers(4000, " kept");
+    const changed = base.flatMap((line, at) => (at % 2 === 0 ? ["{", line] : [`${at} new`, "}"]));
+    const hunks = hunksBetween(base, changed);
+    expect(mergeHunks(base, hunks)).toEqual(changed);
+    expect(hunks).toHaveLength(2001);
+    expect(hunks.filter(({ start, end }) => end - start > 1)).toEqual([]);
+  });
+
+  it("are right when lines that occur once have moved, and others are repeated", () => {
+    const blocks = fc.array(fc.nat(150), { minLength: 25, maxLength: 35 });
+    const text = (order: readonly number[], mark: string): string[] =>
+      order.flatMap((block) => [`block ${block}`, ...numbers(40, mark), "}"]);
+    fc.assert(
+      fc.property(blocks, blocks, (one, other) => {
+        const [base, changed] = [text(one, " old"), text(other, " new")];
+        const hunks = hunksBetween(base, changed);
+        expect(mergeHunks(base, hunks)).toEqual(changed);
+      }),
+      { numRuns: 5 },
+    );
+  });
+
   it("find a small change in the middle of a long text", () => {
     const base = numbers(400_000);
     expect(hunksBetween(base, base.with(200_000, "new"))).toEqual([

@@ -65,7 +65,7 @@ test("the points of a thread tell what happened, and to which run it belongs", a
   const points = await mine(service).read.points(second.id);
   expect(points?.map(({ runId, summary }) => [runId, summary])).toEqual([
     [first.id, "You: write a"],
-    [first.id, "Called write_file"],
+    [first.id, "Called write_file /a.md"],
     [first.id, "Results of write_file"],
     [first.id, "Agent: write a"],
     [second.id, "You: hello"],
@@ -122,7 +122,7 @@ test("an approval that waits stays where it was asked for", async () => {
     ({ kind, data }) => kind === "tool_finished" && data["tool"] === "write_file",
   );
   const fork = await startRun(service, "without", {
-    threadId: await pointAt(run.id, "Called write_file, called note"),
+    threadId: await pointAt(run.id, "Called write_file /x.md, called note"),
   });
   const view = await reach(service, fork.id, "completed");
   expect(view.requests.filter(isApproval)).toEqual([]);

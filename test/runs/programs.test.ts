@@ -209,6 +209,7 @@ test("the journal says which calls a program made", async () => {
   const texts = await mine(service).read.callTexts(run.id, seq);
   expect(texts).toMatchObject({ tool: "note", missing: expect.stringContaining("A program made this call") });
   const steps = stepRows({
+    now: 0,
     view: await reach(service, run.id, "completed"),
     viewer: "app",
     steps: events.toReversed(),

@@ -60,6 +60,7 @@ const CALLS: Calls = {
   },
   changes: {
     proposed: (changes) => changes.proposed("r"),
+    hasCopy: (changes) => changes.hasCopy("r"),
     review: (changes) => changes.review("r", { apply: {} }, "test"),
     discard: (changes) => changes.discard("r"),
   },
@@ -128,6 +129,7 @@ const ALLOWED: Readonly<Record<Scope, readonly string[]>> = {
     ...["events", "recentEvents", "points", "callTexts"].map((name) => `read.${name}`),
     "watch.starts",
     "changes.proposed",
+    "changes.hasCopy",
     "access.list",
     "rules.list",
     "news.occurrences",

@@ -58,11 +58,29 @@ describe("delete", () => {
       kind: "arguments",
       summary: "Delete /a\\u001b",
       detail: "/a\\u001b",
+      lost: "1 line, 1 byte\n\n1",
     });
     expect(await tools.preview("delete", { file_path: "/d" })).toEqual({
       kind: "arguments",
       summary: "Delete /d and everything below it: 3 entries",
       detail: "/d/b\n/d/e/\n/d/e/c",
+      lost: "3 entries, 2 bytes\n\n/d/b\n/d/e/\n/d/e/c",
     });
+  });
+
+  test("the preview has the size and the beginning of a file", async () => {
+    const lines = Array.from({ length: 30 }, (_, at) =>
+      at === 1 ? `  ${"潮".repeat(300)}\u202E` : `line ${at}\r`,
+    );
+    const tools = harness(stateBackend({ "/long.md": `${lines.join("\n")}\n` }));
+    const { lost = "" } = (await tools.preview("delete", { file_path: "/long.md" })) ?? {};
+    expect(lost.split("\n")).toEqual([
+      "30 lines, 1158 bytes",
+      "",
+      "line 0",
+      `  ${"潮".repeat(197)}…`,
+      ...Array.from({ length: 18 }, (_, at) => `line ${at + 2}`),
+      "…",
+    ]);
   });
 });

@@ -45,8 +45,8 @@ export class ToolHarness {
     const tool = this.tool(name);
     const preview = await tool.preview?.(argumentsFor(tool, raw), this.#context({}));
     if (!preview) throw new Error(`${name} has no preview`);
-    const { kind, summary, detail } = preview;
-    return { kind, summary, detail };
+    const { kind, summary, detail, lost } = preview;
+    return { kind, summary, detail, ...(lost === undefined ? {} : { lost }) };
   }
 
   pathOf(name: string, raw: Record<string, unknown>): string | undefined {

@@ -20,6 +20,8 @@ export interface CallStep {
   readonly meter: Meter;
   readonly questions: Questions;
   readonly effects: Effects;
+  /** When the call may ask a person; ended where it asks nobody. */
+  readonly turn: { begun: Promise<unknown>; end: () => void };
   /** Absent: the model made the call. */
   readonly inner?: InnerCall;
   /** The calls that a program makes, if this call runs one. */

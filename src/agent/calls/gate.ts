@@ -113,6 +113,7 @@ export class Approval {
     const number = this.#shown.length > 1 ? { question: this.#shown.length } : {};
     const review = reviewRequest(toolCall, gate, this.#step, { preview, again });
     const question = { ...review, ...number, shown: [...this.#shown] };
+    if (this.#shown.length === 1 && !this.#step.inner) await this.#step.turn.begun;
     for (;;) {
       const answer = await this.#step.questions.ask(question);
       if (responseProblem(question, answer)) continue;
@@ -198,8 +199,8 @@ function reviewRequest(
 }
 
 function shownOf(bound: BoundPreview, again: boolean): CallPreview {
-  const { kind, summary, title, destination, detail, isPart } = bound;
-  const shown = { kind, summary, ...defined({ title, destination }), detail, ...defined({ isPart }) };
+  const { kind, summary, title, destination, detail, isPart, whole, lost } = bound;
+  const shown = { kind, summary, detail, ...defined({ title, destination, isPart, whole, lost }) };
   const what = kind === "diff" ? "the file" : "what it would do";
   const why = `Asked again: ${what} changed after the approval, so nothing was done`;
   return again ? { ...shown, summary: `${summary}. ${why}`, again } : shown;

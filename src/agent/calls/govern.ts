@@ -66,6 +66,7 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
     ? await approval.of(request, { begun, gate })
     : { run: true, toolCall, edited: false, approved: false };
   if (!verdict.run) return { call: toolCall, ...verdict };
+  if (!inner) step.turn.end();
   const call = verdict.toolCall;
   const edited = verdict.edited || undefined;
   // A person may have chosen another tool.

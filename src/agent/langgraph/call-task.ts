@@ -1,5 +1,4 @@
 /** Carries out one call in a graph task of its own, with everything that governs it. */
-import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend, withRuntime } from "../../backends/runtime.ts";
@@ -46,7 +45,7 @@ export function createToolNode(
   return ({ callId }, config) => {
     const { files } = readState(config, ["files"]);
     const { signal } = config;
-    return asSibling(files, { callId, parallel, signal }, async () => {
+    return asSibling(files, { callId, parallel, signal }, async (turn) => {
       await ownTurn();
       signal?.throwIfAborted();
       if (isResuming(config)) await restoreStepFiles(config);
@@ -57,7 +56,7 @@ export function createToolNode(
       // Tools read the state by `getCurrentTaskInput`; streams of mode `debug` would show it.
       const input = { value: state, enumerable: false };
       Object.defineProperty(Object(config.configurable?.[SCRATCHPAD_KEY]), "currentTaskInput", input);
-      const step = await callStep(definition, { messageId, callId, reply }, state, config);
+      const step = await callStep(definition, { messageId, callId, reply, turn }, state, config);
       const governed = await governWithOffered(made.call, step, config);
       if (governed.kind === "waits") throw governed.pause;
       const { call, edited } = governed;
@@ -76,7 +75,7 @@ export function createToolNode(
 /** Collects everything that governs a call, from the task that carries it out. */
 async function callStep(
   agent: AgentDefinition,
-  { messageId, callId, reply }: { messageId: string; callId: string; reply: readonly ToolCall[] },
+  { messageId, callId, ...call }: { messageId: string; callId: string } & Pick<CallStep, "reply" | "turn">,
   state: AgentState,
   config: RunnableConfig,
 ): Promise<CallStep> {
@@ -96,7 +95,7 @@ async function callStep(
   const background = (id: string) => backgroundTasks(agent, messageId, id, state, config);
   const made: CallStep = {
     agent,
-    reply,
+    ...call,
     runtime,
     files,
     meter: await loadedMeter(config, state, agent.limits),

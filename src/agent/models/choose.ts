@@ -204,7 +204,7 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
     keys,
     isBearer: keyName === undefined && bearer !== undefined,
     headers: Object.fromEntries(headers) as Record<string, string>,
-    ...defined({ url, from, key, apiKey, missing }),
+    ...defined({ url, from, key, apiKey, missing, keyVariable: keyName ?? bearer }),
   };
 }
 

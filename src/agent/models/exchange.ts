@@ -28,6 +28,8 @@ interface ExchangeOptions {
   window?: number | undefined;
   /** Asks the server for its window. */
   askWindow?: () => Promise<number | undefined>;
+  /** The variable that the key is from, for the errors of requests. */
+  keyVariable?: string | undefined;
 }
 
 export class Exchange {
@@ -107,6 +109,7 @@ export class Exchange {
         this.#hasAsked = true;
         return answer;
       } catch (error) {
+        if (isObject(error)) Reflect.set(error, "keyVariable", this.#options.keyVariable);
         const lesson = lessons.length < MOST_LESSONS ? this.#lessonIn(error, sent, wire, rules) : undefined;
         if (lesson !== undefined) lessons.push(lesson);
         if (lesson !== undefined && lesson.rules.wire === undefined) continue;

@@ -27,7 +27,7 @@ export function modelFailure(error: unknown, model?: string): RunFailure {
 
 /** A failure in a sentence with its remedy, or in a few words if it may pass: by the first row of the table that fits. */
 export function describeFailure(facts: FailureFacts, form: "long" | "short", model?: string): string {
-  const { status, network, retryAfterMs, silentMs = 0, tls, text, reported } = facts;
+  const { status, network, retryAfterMs, silentMs = 0, tls, text, reported, keyVariable: key } = facts;
   const told: Readonly<Record<string, unknown>> = { ...facts };
   const isSo = ([name, value]: [string, unknown]): boolean =>
     typeof value === "boolean" ? Boolean(told[name]) === value : told[name] === value;
@@ -39,6 +39,7 @@ export function describeFailure(facts: FailureFacts, form: "long" | "short", mod
     subject: `the ${subject}`,
     words,
     tls,
+    key,
     http: status === undefined ? "" : ` (HTTP ${status})`,
     network: network === undefined ? "" : ` (${network})`,
     pause: retryAfterMs === undefined ? "a little" : `${Math.ceil(retryAfterMs / 1000)} s`,
@@ -80,6 +81,8 @@ export interface FailureFacts {
   isInternal: boolean;
   /** The answer began, and then nothing came for this long. */
   silentMs?: number;
+  /** The variable that the refused key was in, by the exchange with its server. */
+  keyVariable?: string;
   /** Code of the failure, when no secure connection could be made. */
   tls?: string;
   /** Something else than a model's answer came; the other end is probably no model. */
@@ -114,6 +117,7 @@ export function failureFacts(error: unknown): FailureFacts {
       status,
       kind,
       silentMs: chain.map((link) => memberOf(link, "silentMs")).find(isNumber),
+      keyVariable: chain.map((link) => textMemberOf(link, "keyVariable")).find(Boolean),
       network: findErrorCode(chain, NETWORK_CODE),
       tls: findErrorCode(chain, TLS_CODE),
     }),
@@ -188,7 +192,8 @@ function classifyFailure(
 const BROKEN =
   /^(?:ModelStreamBrokenError|SyntaxError) |: terminated$|premature close|unexpected end of (?:json|stream)/i;
 const ABORTED = /^(?:Model)?AbortError | APIUserAbortError:|: (?:Request was aborted\.|AbortError)$/;
-const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
+const CONNECTION_TEXT =
+  /^connection error|fetch failed|bad port|unknown scheme|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
   /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_)/;
 /** The other end spoke no TLS, or its certificate is not trusted. */

@@ -127,6 +127,7 @@ function planModel(
   const exchange = new Exchange(profile, {
     lessons,
     window: entry?.window,
+    keyVariable: place.keyVariable,
     ...(url !== "" && { askWindow: () => askWindow(profile, asked) }),
   });
   const given = { ...set, ...entry?.parameters, ...(entry?.output && { maxTokens: entry.output }) };

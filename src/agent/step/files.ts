@@ -92,29 +92,39 @@ export const isOlder = (data: FileData | null, known: FileData | null | undefine
 /** `open`: the task ended without an answer, because a person is asked or the run was stopped. */
 type End = "answered" | "open";
 
-type Siblings = { ends: Map<string, Promise<End>>; slots?: Semaphore };
+type Siblings = { ends: Map<string, Promise<End>>; turns: Promise<unknown>; slots?: Semaphore };
 
 /** The calls at work and the open ones, by the state value that their step started from; see `StepFiles`. */
-const siblingsIn = byIdentity((_step: FilesState): Siblings => ({ ends: new Map() }));
+const siblingsIn = byIdentity((_step: FilesState): Siblings => ({
+  ends: new Map(),
+  turns: Promise.resolve(),
+}));
 
-/** Does the work of a call; others of its step can wait for its end. It begins when fewer than `parallel` are at work. */
+/**
+ * Does the work of a call; others of its step can wait for its end. It begins when fewer than `parallel` are at work. The
+ * work asks a person in its `turn`, and ends that where it asks nobody, so that questions have the order of the calls.
+ */
 export function asSibling<Result>(
   step: FilesState,
   { callId, parallel, signal }: { callId: string; parallel: number; signal: AbortSignal | undefined },
-  work: () => Promise<Result>,
+  work: (turn: { begun: Promise<unknown>; end: () => void }) => Promise<Result>,
 ): Promise<Result> {
   const siblings = siblingsIn(step);
   siblings.slots ??= new Semaphore(parallel);
-  const done = siblings.slots.run(work, signal);
-  const answered = (): End => {
-    // Steps that change no file share a value, and a promise keeps the state of its step.
-    siblings.ends.delete(callId);
-    return "answered";
-  };
-  siblings.ends.set(
-    callId,
-    done.then<End, End>(answered, () => "open"),
+  const { turns: begun } = siblings;
+  let endTurn = (): void => undefined;
+  const over = new Promise<void>((resolve) => (endTurn = resolve));
+  const done = siblings.slots.run(() => work({ begun, end: endTurn }), signal);
+  const end = done.then<End, End>(
+    () => {
+      // Steps that change no file share a value, and a promise keeps the state of its step.
+      siblings.ends.delete(callId);
+      return "answered";
+    },
+    () => "open",
   );
+  siblings.ends.set(callId, end);
+  siblings.turns = begun.then(() => Promise.race([end, over]));
   return done;
 }
 

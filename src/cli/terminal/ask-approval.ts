@@ -38,7 +38,7 @@ export function approvalLines(approval: Approval, style: BodyStyle): RequestLine
   return {
     title: title.flatMap((line) => wrapped(line, style)),
     body: [
-      ...(preview.kind === "diff" ? diffBody(detail, style) : textBody(detail, style)),
+      ...(preview.kind === "diff" ? diffBody(detail, style) : textBody(preview.lost ?? detail, style)),
       ...(rest === "" ? [] : ["", ...textBody(rest, style)]),
     ],
     notes: notes.flatMap((note) => wrapped(note, style)).map((line) => style.colors.dim(line)),

@@ -202,7 +202,7 @@ const revoke: Work = async (sent) => {
 const showLinks = (sent: SentForm, problem?: string): Promise<void> =>
   showRun(sent, readTab(sent.form), { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
 
-/** Continues a conversation with the task of the form, or with that of the run again. */
+/** Continues a conversation with the task and the choices of the form, or with those of the run again. */
 const goOnAtEnd =
   (isAgain: boolean): Work =>
   async (sent) => {
@@ -210,7 +210,7 @@ const goOnAtEnd =
     if (run === undefined) return sent.show(404, undefined);
     const { threadId, goal } = run;
     const own = { field: "more", run, threadId };
-    if (!isAgain) return goOn(sent, { ...own, task: textOf(sent.form, "task") });
+    if (!isAgain) return goOn(sent, { ...own, task: textOf(sent.form, "task"), isChosen: true });
     return goOn(sent, { ...own, task: run.task, ...defined({ goal }) });
   };
 
@@ -228,22 +228,30 @@ const fork: Work = async (sent) => {
     : goOn(sent, { field, run, threadId: point.id, task });
 };
 
-/** `field`: id of the field that the task was written in. A goal belongs to its task: another task has none. */
+/**
+ * `field`: id of the field that the task was written in. `isChosen`: the form has the choices, but for the mode of
+ * changes. A goal belongs to its task: another task has none.
+ */
 async function goOn(
   sent: SentForm,
   {
     field,
     run,
-    threadId,
+    isChosen,
     task,
-    goal,
-  }: { field: string; run: Run; threadId: string; task: string; goal?: readonly string[] },
+    ...more
+  }: Pick<Run, "threadId" | "task" | "goal"> & { field: string; run: Run; isChosen?: true },
 ): Promise<void> {
   const { runs, session } = sent.context;
-  const choices = { ...choicesOf(run, await runs.agents.readiness()), ...defined({ goal }) };
-  const started =
-    task === "" ? NO_TASK : await runs.control.start({ task, threadId, ...choices, by: "page" });
-  if (!started.ok) return refuseOn(sent, { field, text: task, problem: started.message });
+  const { changes, ...own } = choicesOf(run, await runs.agents.readiness());
+  const read = isChosen ? readChoices(sent.form) : ({ ok: true, choices: own } as const);
+  const wrong = task === "" ? NO_TASK : read.ok ? undefined : read;
+  const choices = { ...more, ...defined({ changes }), ...(read.ok && read.choices) };
+  const started = wrong ?? (await runs.control.start({ task, ...choices, by: "page" }));
+  if (!started.ok) {
+    const chosen = isChosen && { fault: FAULTS[started.code], chosen: sent.form };
+    return refuseOn(sent, { field, text: task, problem: started.message, ...chosen });
+  }
   // A session of one run is not to be left with a page that it may not see.
   return sent.reply.redirect(runPath(session.run ?? started.run.id));
 }

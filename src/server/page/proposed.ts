@@ -96,7 +96,8 @@ export async function proposedScreen(
   const about = { run, folder: folderOf?.(run), other };
   try {
     const change = await changeOf(runs, run);
-    if (change === undefined) return { ...about, change };
+    if (change === undefined)
+      return { ...about, change: (await runs.changes.hasCopy(run.id)) ? change : "elsewhere" };
     const read = stamped(change);
     const chosen = form && chosenIn(read, form);
     const proofs = (stamp: string) =>

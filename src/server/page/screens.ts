@@ -21,6 +21,7 @@ import { changedFiles, changesOfRun } from "./file-changes.ts";
 import { proposedScreen } from "./proposed.ts";
 import type { Picture, ScreenContext } from "./screen-context.ts";
 import { headOf, livePicture, readinessFor, waitingFor } from "./screen-context.ts";
+import { choicesOf, fieldsOf } from "./start-form.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 import { renderAccess } from "../views/room/access.ts";
 import { renderRules } from "../views/room/rules.ts";
@@ -141,16 +142,18 @@ export async function reviewScreen(context: ScreenContext, complaint?: Complaint
   return livePicture(context, about, (now) => renderReview({ requests, rest, viewer, now, complaint }));
 }
 
-/** The last text of each agent before it asked, by the id of the request. */
+/** The last text of each agent before it asked, by the id of the first request after it. */
 async function reasons({ runs }: ScreenContext, pending: readonly RunRequest[]) {
   const found = await Promise.all(
     pending.map(async ({ id, runId, agent }) => {
       const wanted = { agent, kinds: ["model_called" as const], limit: 1 };
       const [event] = (await runs.read.recentEvents(runId, wanted)) ?? [];
-      return [id, event?.kind === "model_called" ? event.data.text : ""] as const;
+      const text = event?.kind === "model_called" ? event.data.text : "";
+      return [id, text, `${runId} ${event?.seq}`] as const;
     }),
   );
-  return new Map(found.filter(([, text]) => text !== ""));
+  const first = new Map(found.toReversed().map(([id, , reply]) => [reply, id]));
+  return new Map(found.flatMap(([id, text, reply]) => (text && first.get(reply) === id ? [[id, text]] : [])));
 }
 
 export interface RunScreen {
@@ -209,11 +212,13 @@ const BODIES = {
     return (now) => renderReview({ requests, proposed, viewer, now, complaint, view });
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
-    const { id } = view.run;
-    const files = await changedFiles(await changesOfRun(runs, view.run), view.run);
-    const points = mayRun(session) ? await runs.read.points(id) : undefined;
+    const { run } = view;
+    const files = await changedFiles(await changesOfRun(runs, run), run);
+    const points = mayRun(session) ? await runs.read.points(run.id) : undefined;
+    const readiness = mayRun(session) ? await runs.agents.readiness() : undefined;
+    const next = readiness && { readiness, chosen: fieldsOf(choicesOf(run, readiness)) };
     const shown = { view, viewer: session, files, points: (points ?? []).toReversed() };
-    const answer = renderAnswer({ ...shown, refused });
+    const answer = renderAnswer({ ...shown, refused, next });
     return () => answer;
   },
 } satisfies Record<
@@ -230,7 +235,7 @@ const BODIES = {
 const KEY_EVENTS: readonly RunEvent["kind"][] = [
   ...(["run_started", "run_resumed", "run_parked", "run_completed", "run_failed", "run_cancelled"] as const),
   ...(["subagent_started", "subagent_finished", "approval_requested", "approval_decided"] as const),
-  ...(["question_asked", "question_answered", "answer_refused", "model_awaited", "model_retry"] as const),
+  ...(["question_asked", "question_answered", "answer_refused", "model_awaited"] as const),
   ...(["compacted", "goal_judged", "goal_ended", "changes_reviewed", "warning", "message_received"] as const),
 ];
 

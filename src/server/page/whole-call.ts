@@ -9,7 +9,7 @@ import { type PartScreen, partScreen } from "./screen-context.ts";
 import { type PageSession, isShared } from "../contracts/viewer.ts";
 import { EMPTY, plainText } from "./whole-text.ts";
 
-/** Every argument in full, then the decision. Returns undefined if the run or the request is unknown. */
+/** All of a change, or every argument in full, then the decision. Returns undefined if the run or the request is unknown. */
 export const callScreen: PartScreen = async (context, runId, query) => {
   const { runs, session, openCommand } = context;
   const view = await runs.read.view(runId);

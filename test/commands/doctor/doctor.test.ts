@@ -54,7 +54,7 @@ describe("the provider", () => {
     expect(server.requests.map(({ body }) => body["temperature"])).toEqual([0.25]);
   });
 
-  it("refuses a key, does not know a model, or cannot be reached: three sentences", async () => {
+  it("refuses a key, does not know a model, or cannot be reached, and each is said", async () => {
     const wrongKey = await provider(() => ({ text: "OK" }), "sk-ant-wrong-0123456789");
     const unknown = await provider(() => ({
       status: 404,
@@ -63,13 +63,22 @@ describe("the provider", () => {
     }));
     const port = await freePort();
     const nobody = { ...unknown.env, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}` };
-    const told = await Promise.all([wrongKey.env, unknown.env, nobody].map((env) => doctor({}, env)));
-    expect(told.map(({ code }) => code)).toEqual([1, 1, 1]);
+    // Requests to this port are never sent.
+    const badPort = { ...unknown.env, ANTHROPIC_BASE_URL: "http://127.0.0.1:6000" };
+    const told = await Promise.all(
+      [wrongKey.env, unknown.env, nobody, badPort].map((env) => doctor({}, env)),
+    );
+    expect(told.map(({ code }) => code)).toEqual([1, 1, 1, 1]);
     const lines = told.map(({ stdout }) => /^✖ Provider +(.*)$/m.exec(stdout)?.[1] ?? stdout);
-    expect(lines[0]).toMatch(/refused the key \(HTTP 401\)\. Check the provider's API key/);
+    expect(lines[0]).toMatch(
+      /refused the key \(HTTP 401\)\. Check the key in ANTHROPIC_API_KEY and what it may use\. To replace it, set ANTHROPIC_API_KEY .*`deepagent-mcp keys set ANTHROPIC_API_KEY`/,
+    );
     expect(lines[1]).toMatch(/was not found at its provider \(HTTP 404\)\. Check the name after the colon/);
     expect(lines[2]).toMatch(
       /could not be reached: the connection failed \(ECONNREFUSED\)\. Check the network/,
+    );
+    expect(lines[3]).toMatch(
+      /could not be reached: the connection failed\. Check the network and the configured endpoint/,
     );
     expect(JSON.stringify(told)).not.toContain("sk-ant-wrong");
   });

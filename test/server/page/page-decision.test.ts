@@ -1,8 +1,12 @@
+import { AIMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pageAnswer } from "../../../src/server/page/read-answer.ts";
 import { editableArguments } from "../../../src/server/views/room/editable-arguments.ts";
+import { ME, databaseFile, mine, note, noteTool, openServer, reach, startRun } from "../../runs/support.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
 import { anApproval } from "../support.ts";
+import { openPages, visit } from "./support.ts";
 
 const text = fc.oneof(
   fc.string(),
@@ -75,4 +79,39 @@ test("a text with such marks of its own is edited as JSON", () => {
   expect(own).toBeUndefined();
   expect(json).not.toContain("\u200d");
   expect(JSON.parse(json)).toEqual({ content });
+});
+
+test("the words of an agent stand once, above the first request of their reply", async () => {
+  const replies = [
+    ["I note both.", "a", "b"],
+    ["And the last.", "c"],
+  ];
+  const model = scriptedModel(({ messages }) => {
+    const done = messages.filter((message) => AIMessage.isInstance(message)).length;
+    const [text = "done", ...notes] = replies[done] ?? [];
+    return { text, toolCalls: notes.map(note) };
+  });
+  const { service } = openServer(databaseFile(), {
+    model,
+    tools: [noteTool([])],
+    interruptOn: { note: true },
+  });
+  const { id } = await startRun(service, "note");
+  const pages = await openPages(service);
+  const visitor = await visit(pages.link({ principal: ME, purpose: "decide" }));
+  const said = async (path: string) =>
+    (await visitor.get(path)).body
+      .split("<article")
+      .slice(1)
+      .map((card) => /I note both\.|And the last\./.exec(card)?.[0]);
+  await expect.poll(() => said(`/runs/${id}/review`)).toEqual(["I note both.", undefined]);
+  expect(await said("/review")).toEqual(["I note both.", undefined]);
+  const view = await reach(service, id, "input_required");
+  const [first, second] = view.requests.map(({ id: request }) => request);
+  const answer = async (requestId = "") =>
+    mine(service).requests.answer(id, { requestId, answer: { type: "approve" } }, "test");
+  await answer(first);
+  await expect.poll(() => said("/review")).toEqual(["I note both."]);
+  await answer(second);
+  await expect.poll(() => said("/review")).toEqual(["And the last."]);
 });

@@ -1,7 +1,7 @@
 import { isQuestion } from "../../../src/runs/run.ts";
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
 import {
@@ -285,6 +285,16 @@ describe("after the end of the run", () => {
       "3 files are proposed and not applied",
     );
     expect((await post(visitor, runId, fields)).status).toBe(422);
+  });
+
+  test("a copy that is on another machine is said", async () => {
+    const { service, runId, copyOf } = await endedUnapplied({ before: BEFORE, work });
+    const visitor = await decider(service, runId);
+    const { threadId } = (await mine(service).read.view(runId))?.run ?? { threadId: "" };
+    rmSync(dirname(copyOf(threadId)), { recursive: true });
+    const elsewhere = await review(visitor, runId);
+    expect(elsewhere).toContain("The copy is not on this machine");
+    expect(elsewhere).not.toContain("already has every change");
   });
 
   test("a run that works in the same copy is named, and nothing can be sent", async () => {

@@ -100,6 +100,8 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     expect(await page.locator("body").innerText()).not.toMatch(/model_auth|model auth|I look at the logs/);
     expect(await page.locator(".paper").count()).toBe(0);
     await page.getByText("Saved:").waitFor();
+    // Another try cannot succeed before a person has done something.
+    expect(await page.locator(".banner .btn.ink").count()).toBe(0);
     const said = page.getByText("401 authentication_error");
     expect(await said.isVisible()).toBe(false);
     await page.getByText("Message from the provider").click();

@@ -58,6 +58,12 @@ const EVIL_QUESTIONS: readonly Question[] = [
   { kind: "elicitation", server: EVIL, message: EVIL, mode: "url", url: `javascript:${EVIL}` },
 ];
 
+/** What is offered for a run that continues one. */
+const NEXT = {
+  readiness: { model: EVIL, models: [{ spec: EVIL, problem: EVIL }], limits: { modelCalls: 4 } },
+  chosen: new URLSearchParams({ model: EVIL, goal: EVIL, tokens: EVIL }),
+};
+
 /** All screens of a run in one document. */
 function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint): string {
   const requests = requestsIn(view, new Map([[EVIL, EVIL]]));
@@ -75,7 +81,7 @@ function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint)
   const main = html`${renderRunHead(view, SESSION, { tab: "work", now: 0 })}
   ${renderWork({ view, viewer: SESSION, now: 0, ...more })}
   ${renderReview({ requests, viewer, now: 0, view, complaint })}
-  ${renderAnswer({ view, viewer: SESSION, files, points })}`;
+  ${renderAnswer({ view, viewer: SESSION, files, points, next: NEXT })}`;
   const screen = { title: EVIL, place: "runs", waiting: 1, isLive: true, session: SESSION, main } as const;
   return documentOf({ ...renderContent(screen), frame: renderFrame(screen).trees });
 }
@@ -125,7 +131,7 @@ test("text of models, files, tools and people is shown as it is and is never mar
   const text = rendered(view, [event, changed], complaint);
   expect(text).not.toMatch(/<img|<script src="https|onerror=(?!alert\(1\)&#62;)/);
   expect(text).not.toContain("<script");
-  expect(text.match(/<\/textarea>/g)).toHaveLength(7);
+  expect(text.match(/<\/textarea>/g)).toHaveLength(8);
   const failed = rendered(
     aView({ run: { status: "failed", failure: { reason: "internal", message: EVIL } } }),
   );
@@ -362,4 +368,68 @@ test.each([
   expect(text.includes("The price of m is not known. Set it in limits.prices.")).toBe(
     shown === "unknown" || shown?.startsWith("≥") === true,
   );
+});
+
+test("a proposed change that the folder has by now is said", () => {
+  const view = aView({ run: { status: "completed", changes: "propose", unapplied: 4 } });
+  const proposed = { run: view.run, change: undefined, other: undefined, folder: undefined };
+  const viewer = { session: SESSION, openCommand: undefined };
+  const { text } = renderReview({ requests: [], viewer, now: 0, view, proposed });
+  expect(text).toContain("The folder already has every change of this run.");
+  expect(text).not.toContain("machine");
+});
+
+test("a request to delete names the path once, and shows the lost content", () => {
+  const path = "/workspace/docs/検潮所/old-notes.md";
+  const preview = { kind: "arguments" as const, summary: `Delete ${path}`, destination: path, detail: path };
+  const lost = "312 lines, 10.4 kB\n\n# Notes <b>\n";
+  const approval = anApproval({
+    tool: "delete",
+    args: { file_path: path },
+    preview: { ...preview, lost },
+    allowedDecisions: ["approve"],
+  });
+  const requests = requestsIn(aView({ requests: [approval] }), new Map());
+  const { text } = renderReview({ requests, viewer: { session: SESSION, openCommand: undefined }, now: 0 });
+  const card = text.slice(text.indexOf("<article"), text.indexOf("</article>"));
+  expect(card.replaceAll(/<[^>]*>/g, "").match(/old-notes\.md/g)).toHaveLength(1);
+  expect(card).toContain("312 lines, 10.4 kB\n\n# Notes &#60;b&#62;");
+  expect(card).not.toContain("<dt>Action</dt>");
+});
+
+describe("the retries of a call of a model", () => {
+  const retry = (seq: number, attempt: number): RunEvent => ({
+    runId: "run_1",
+    seq,
+    time: seq * 1000,
+    agent: [],
+    kind: "model_retry",
+    data: {
+      model: "m",
+      reason: "model_unavailable",
+      message: `Model overloaded (HTTP 529). Attempt ${attempt + 1} in 31 s.`,
+      attempt,
+      pauseMs: 31_000,
+    },
+  });
+  const events = [1, 2, 3, 1, 2].map((attempt, at) => retry(at + 1, attempt)).toReversed();
+  const shown = (status: "working" | "failed"): string[] => {
+    const screen = { view: aView({ run: { status } }), viewer: SESSION, now: 10_000, selected: "" };
+    const { text } = renderWork({ ...screen, steps: events, activity: [], isAll: false, older: undefined });
+    const steps = text.slice(text.indexOf('<ol class="steps"'), text.indexOf("</ol>"));
+    return Array.from(steps.matchAll(/<li[^]*?<\/li>/g), ([row]) =>
+      row
+        .replaceAll(/<time[^]*?<\/time>|<[^>]*>/g, "")
+        .replaceAll(/\s+/g, " ")
+        .trim(),
+    );
+  };
+
+  test("are one row, the newest with the time until the next attempt", () => {
+    expect(shown("working")).toEqual([
+      "Model overloaded (HTTP 529). Attempt 3 in 26s.",
+      "Model overloaded (HTTP 529). 3 retries.",
+    ]);
+    expect(shown("failed")[0]).toBe("Model overloaded (HTTP 529). 2 retries.");
+  });
 });

@@ -1,8 +1,22 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
+import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { isApproval } from "../../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { calling, databaseFile, mine, openServer, reach, startRun } from "../../runs/support.ts";
+import {
+  calling,
+  callingInTurn,
+  databaseFile,
+  mine,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
+import { filesIn } from "../../support/files-in.ts";
 import { browser } from "./chromium.ts";
 import { linkTo, openPages, visit } from "./support.ts";
 
@@ -101,6 +115,39 @@ describe("a call that is too long for the review", () => {
     expect(body).toContain("HIDDEN &#60;payload&#62;");
     expect(body).not.toContain('name="decision"');
   });
+});
+
+test("a change of a long file is shown as a diff to its end, and approved there", async () => {
+  const folder = filesIn();
+  const before = Array.from({ length: 2400 }, (_, at) => `line ${at} 検潮所`);
+  const after = before.map((line, at) => (at % 2 === 0 ? line : `${line}, changed`));
+  writeFileSync(join(folder, "a.txt"), before.join("\n"));
+  const file_path = "/workspace/a.txt";
+  const { service } = openServer(databaseFile(), {
+    model: callingInTurn(
+      [{ name: "read_file", args: { file_path } }],
+      [{ name: "write_file", args: { file_path, content: after.join("\n") } }],
+    ),
+    backend: new CompositeBackend(StateBackend, {
+      "/workspace/": new FilesystemBackend({ rootDir: folder, virtualMode: true }),
+    }),
+    interruptOn: { write_file: true },
+  });
+  const { id: runId } = await startRun(service, "change every second line");
+  await reach(service, runId, "input_required");
+  const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
+  const review = (await visitor.get(`${visitor.path}/review`)).body;
+  expect(review).toContain("Open it in full");
+  expect(review).not.toContain('value="approve"');
+  const [, address = ""] = /href="([^"]*\/call\?approval=[^"]*)"/.exec(review) ?? [];
+  const { body } = await visitor.get(address.replaceAll("&#38;", "&"));
+  const rows = ["a", "d", "c"].map((look) => body.split(`<tr class="${look}">`).length - 1);
+  expect(rows).toEqual([1200, 1200, 1200]);
+  expect(body).not.toContain('class="part-name"');
+  const sent = await visitor.post(`${visitor.path}/reply`, { ...hidden(body), decision: "approve" });
+  expect(sent.status).toBe(303);
+  await reach(service, runId, "completed");
+  expect(readFileSync(join(folder, "a.txt"), "utf8")).toBe(after.join("\n"));
 });
 
 describe("in Chromium", { tags: "chromium" }, () => {

@@ -2,18 +2,22 @@
 import { grouped, tokens, totalCost } from "../cost-words.ts";
 import { duration, oneLine } from "../../../core/text.ts";
 import { type DiffCounts, sumOfCounts } from "../../../core/diff.ts";
+import { lowerLimits } from "../../../runs/choices.ts";
 import { type RunView, type RunRequest } from "../../../runs/run.ts";
-import type { RunPoint } from "../../../runs/service.ts";
-import { type Viewer, changesPath, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
+import type { Readiness, RunPoint } from "../../../runs/service.ts";
+import { type Viewer, changesPath, isShared, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";
 import { markdownText } from "../content/texts.ts";
 import { type Html, html, icon } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
+import words from "../words.json" with { type: "json" };
 import { dayAndTime, money, timeOf } from "./figures.ts";
 import { goalSection } from "./goal.ts";
 import { renderOutcome } from "./outcome.ts";
+import { startChips } from "./start-choices.ts";
+import { withoutMarks } from "./steps.ts";
 import { counted } from "./states.ts";
-import type { Fact, Refused } from "./pieces.ts";
+import type { Refused } from "./pieces.ts";
 import { composeBox, copyButton, cutPath, diffLooks, listSection, mainOf, share, terms } from "./pieces.ts";
 import { agentRows, waitsOf } from "./timeline.ts";
 
@@ -37,21 +41,23 @@ export function renderAnswer({
   files,
   points,
   refused,
+  next,
 }: {
   view: RunView;
   viewer: Viewer;
   files: readonly ChangedFile[];
   points: readonly RunPoint[];
   refused?: Refused | undefined;
+  /** Choices for a run that continues this one, as fields of a form; absent: this viewer starts none. */
+  next?: { readiness: Readiness; chosen: URLSearchParams } | undefined;
 }): Html {
-  const { model, limits = {}, changes } = view.run;
-  const words = limitWords(limits);
-  // Choices for the run, which count for its continuation too.
-  const facts: Fact[] = [
-    ...(model === undefined ? [] : [{ kind: "model" as const, text: model }]),
-    ...(changes === undefined ? [] : [{ kind: "changes" as const, text: "Proposes changes" }]),
-    ...(words.length === 0 ? [] : [{ kind: "limit" as const, text: `Limit ${words.join(", ")}` }]),
-  ];
+  // Its folder and its mode of changes stay.
+  const { folders: _folders, changes: _changes, ...rest } = next?.readiness ?? {};
+  const names: Readonly<Record<string, string>> = words.stoppedBy;
+  const limit = names[view.run.stopReason ?? ""];
+  const limits = Object.entries(lowerLimits(rest.limits ?? {}, view.run.limits));
+  // Such as `4 model calls`.
+  const [reached] = next ? limitWords(Object.fromEntries(limits.filter(([name]) => name === limit))) : [];
   const continuing = html`<section class="section" aria-labelledby="go-h">
     <h2 id="go-h">Continue this conversation</h2>
     <form class="compose" method="post" action="${runPath(view.run.id)}/continue" autocomplete="off">
@@ -61,15 +67,16 @@ export function renderAnswer({
         placeholder:
           "Ask a question, correct something or give the next task. The agent keeps what it has learned here.",
         send: "Send",
-        facts,
+        choices: next && startChips({}, rest, { chosen: next.chosen, ...refused }, "the next run"),
         refused,
+        given: reached && "Continue where you stopped.",
       })}
     </form>
   </section>`;
   const content = html`<div>
-      ${renderOutcome(view, viewer)}${view.run.status === "completed" && paper(view.run.answer ?? "")}
+      ${renderOutcome(view, viewer, reached)}${view.run.status === "completed" && paper(view.run.answer ?? "")}
       ${goalSection(view)} ${changedFiles(view, viewer, files)}
-      ${mayRun(viewer) && [continuing, forking(view, points, refused)]}
+      ${next && [continuing, forking(view, points, refused)]}
     </div>
     <aside class="side" aria-label="Summary">${sums(view, viewer)} ${costs(view)} ${decisions(view)}</aside>`;
   return mainOf(viewer, "done", content);
@@ -110,7 +117,8 @@ function forking({ run }: RunView, points: readonly RunPoint[], refused?: Refuse
   const items = points.slice(0, MAX.points).map(
     ({ id, time, summary }) =>
       html`<li>
-        <span class="num small faint">${timeOf(time)}</span><span class="cut">${oneLine(summary, 200)}</span
+        <span class="num small faint">${timeOf(time)}</span
+        ><span class="cut">${oneLine(withoutMarks(summary.replace(": ", ":\n")), 200)}</span
         ><label class="btn small"
           ><input type="radio" name="point" value="${id}" required />${icon("fork")}From here</label
         >

@@ -71,7 +71,8 @@ function detail(
       </div>
       ${more}`;
   }
-  return html`<pre class="json" tabindex="0" role="group" aria-label="Arguments">${text}</pre>
+  const label = preview.lost === undefined ? "Arguments" : "What is deleted";
+  return html`<pre class="json" tabindex="0" role="group" aria-label="${label}">${preview.lost ?? text}</pre>
     ${more}`;
 }
 
@@ -87,8 +88,8 @@ const partOnly = (address: string, viewer: Viewer): Html =>
   </p>`;
 
 /**
- * All of a call that waits, with its decision. `parts`: all arguments. `proof`: says that the form stands below the
- * whole call.
+ * All of a call that waits, with its decision: its whole diff, or else `parts`, all arguments. `proof`: says that the
+ * form stands below the whole call.
  */
 export function renderWholeCall(
   approval: Approval,
@@ -97,13 +98,14 @@ export function renderWholeCall(
   proof: string,
 ): Html {
   const call = onPage(approval);
+  const { whole } = approval.preview;
   return html`<article class="panel ask whole-call" data-approval="${approval.id}" tabindex="-1">
     <div class="ask-head">
       <h2>${call.summary}</h2>
       ${renderDestination(approval)}
     </div>
-    ${approval.status !== "pending" && detail(approval, { ...call, isWhole: true }, viewer.session)} ${parts}
-    ${END} ${foot(approval, { viewer, isOfAll: false, isWhole: true, proof })}
+    ${(approval.status !== "pending" || whole !== undefined) && detail(approval, { ...call, detail: whole ?? call.detail, isWhole: true }, viewer.session)}
+    ${whole === undefined && parts} ${END} ${foot(approval, { viewer, isOfAll: false, isWhole: true, proof })}
   </article>`;
 }
 
@@ -112,7 +114,9 @@ const saysInHead = ({ preview }: Approval): boolean => preview.kind === "diff" |
 
 function facts(approval: Approval, { summary }: ShownCall): Html | false {
   const { agent, tool } = approval;
-  const isSaid = saysInHead(approval) || summary === displayName(tool);
+  const { act, object } = askedCall(approval);
+  const isSaid =
+    saysInHead(approval) || [displayName(tool), `${act} ${displayName(object)}`].includes(summary);
   return terms("kv", [
     ...(isSaid ? [] : [["Action", summary] as const]),
     ...(agent.length > 1 ? [["Agent", agentTypes(agent)] as const] : []),

@@ -13,13 +13,17 @@ const MAX = { text: 600, said: 4000 };
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";
 
-/** Renders the end of a run, with a note if its answer is early. Returns undefined if it has a full answer. */
-export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
+/** Renders the end of a run, unless it has a full answer. `reached`: the limit that stopped it, to continue with. */
+export function renderOutcome(view: RunView, viewer: Viewer, reached?: string): Html | undefined {
   const { status, failure, stopReason, cancelReason = "", endedAt, answer = "" } = view.run;
+  const why = stopReason && capital(endedEarly(stopReason));
   if (failure === undefined && status !== "cancelled")
-    return stopReason === undefined
-      ? undefined
-      : html`<p class="notice amber">${capital(endedEarly(stopReason))}. Results so far:</p>`;
+    return why === undefined
+      ? why
+      : html`<p class="notice amber stopped">
+          <span>${reached === undefined ? why : `Stopped at the limit of ${reached}`}. Results so far:</span>
+          ${reached && html`<a class="btn end" href="#more">Continue with another ${reached}</a>`}
+        </p>`;
   const [advice = "", ...quoted] = failure?.message.split(QUOTED) ?? [];
   const [, own] = Object.entries(words.cancels).find(([known]) => known === cancelReason) ?? [];
   const reason =
@@ -28,11 +32,21 @@ export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
   const [again, more] = failure
     ? ["Try again", "Continue with a message"]
     : ["Start again", "Continue from here"];
+  const isLasting = words.lasting.includes(failure?.reason ?? "");
   return html`<section class="banner${failure === undefined ? " calm" : ""}" ${failure && html`role="alert"`}>
     ${icon(failure ? "fail" : "stop")}
     <h2>${failure ? causes[failure.reason] : html`The run was cancelled${at}`}</h2>
     <p>${failure ? oneLine(advice, MAX.text) : `${reason} No agents are running.`.trimStart()}</p>
-    ${kept(view)} ${mayRun(viewer) && actions(view, again, more)}
+    ${kept(view)}
+    ${
+      mayRun(viewer) &&
+      html`<div class="actions">
+        <form method="post" action="${runPath(view.run.id)}/again">
+          <button class="btn${isLasting ? "" : " ink"}">${icon("again")}${again}</button>
+        </form>
+        <a class="btn" href="#more">${more}</a>
+      </div>`
+    }
     ${quoted.length > 0 && said("Message from the provider", quoted.join(QUOTED))}
     ${answer && said("Last message (incomplete)", answer)}
   </section>`;
@@ -55,14 +69,6 @@ function kept(view: RunView): Html {
   ];
   return html`<p class="kept"><strong>Saved:</strong> ${facts.join(", ")}.</p>`;
 }
-
-const actions = ({ run }: RunView, again = "", more = ""): Html =>
-  html`<div class="actions">
-    <form method="post" action="${runPath(run.id)}/again">
-      <button class="btn ink">${icon("again")}${again}</button>
-    </form>
-    <a class="btn" href="#more">${more}</a>
-  </div>`;
 
 const said = (title: string, text: string): Html =>
   html`<details class="said" data-fold="said">

@@ -119,12 +119,6 @@ export const choiceInput = (
 export const labelled = (label: Html | string, field: Html): Html =>
   html`<label><span class="label">${label}</span> ${field}</label>`;
 
-/** A fact about the run that a form starts. */
-export interface Fact {
-  kind: "folder" | "model" | "changes" | "goal" | "limit";
-  text: string;
-}
-
 export const FACT_ICONS = {
   folder: "folder",
   model: "gear",
@@ -133,6 +127,9 @@ export const FACT_ICONS = {
   limit: "clock",
 } as const;
 
+/** A fact about the run that a form starts. */
+export type Fact = keyof typeof FACT_ICONS;
+
 /** A text that the server did not take. It is shown again where it was written, with the reason. */
 export interface Refused {
   /** Id of its field. */
@@ -140,7 +137,7 @@ export interface Refused {
   text: string;
   problem: string;
   /** The fact that is the reason. */
-  fault?: Fact["kind"] | undefined;
+  fault?: Fact | undefined;
   /** Fields with the choices for the run. */
   chosen?: URLSearchParams | undefined;
 }
@@ -175,8 +172,7 @@ export function composeBox(box: {
   placeholder: string;
   /** Text of the button. */
   send: string;
-  facts?: readonly Fact[];
-  /** Choices for the run, beside the facts. */
+  /** Choices for the run. */
   choices?: Html | undefined;
   refused?: Refused | undefined;
   /** The text that it begins with; it has a draft of its own. */
@@ -184,21 +180,15 @@ export function composeBox(box: {
   /** Why nothing can be sent now. */
   off?: string | undefined;
 }): Html {
-  const { id, label, placeholder, send, facts = [], given = "", off } = box;
+  const { id, label, placeholder, send, given = "", off } = box;
   const refused = box.refused?.field === id ? box.refused : undefined;
   const field = html`id="${id}" name="task" rows="2" maxlength="100000" required data-draft="${given}"
   placeholder="${placeholder}"`;
-  const chips = facts.map(
-    ({ kind, text }) =>
-      html`<span class="chip still${refused?.fault === kind ? " fault" : ""}" title="${text}"
-        >${icon(FACT_ICONS[kind])}<span class="cut">${text}</span></span
-      >`,
-  );
   return html`<label class="hide" for="${id}">${label}</label>
     ${textArea(field, refused?.text ?? given)}
     ${refused && html`<p class="notice red" role="alert">${icon("fail", "red")}<span class="lines">${refused.problem}</span></p>`}
     <div class="compose-foot">
-      ${chips}${box.choices}
+      ${box.choices}
       <span class="end"
         >${off === undefined ? html`<span class="small faint desk"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>` : html`<span class="small dim">${off}</span>`}<button
           class="btn ink"

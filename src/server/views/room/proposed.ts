@@ -33,8 +33,8 @@ export type ChosenOfChange = ReadonlyMap<string, ChosenOfFile>;
 
 export interface ProposedScreen {
   run: Run;
-  /** Undefined if nothing is proposed; `unread` if it could not be read. */
-  change: ShownChange | "unread" | undefined;
+  /** Undefined if nothing is proposed; `unread` if it could not be read, `elsewhere` if its copy is not here. */
+  change: ShownChange | "unread" | "elsewhere" | undefined;
   /** The run of the same conversation that works in the copy now. */
   other: string | undefined;
   folder: string | undefined;
@@ -83,9 +83,9 @@ export function renderProposal(
         ${icon("ask", "amber")}The proposed change cannot be read now. Reload the page in a moment.
       </p>`,
     };
-  if (change === undefined)
+  if (change === undefined || change === "elsewhere")
     return isFinal(run.status) && (run.unapplied ?? 0) > 0
-      ? { content: emptyPanel("diff", words.empty.proposal) }
+      ? { content: emptyPanel("diff", words.empty[change ?? "applied"]) }
       : undefined;
   const place = { ...about, screen, change };
   return { lists: lists(place), content: content(place) };

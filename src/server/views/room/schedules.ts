@@ -182,7 +182,7 @@ function scheduleForm({ draft, preview, folder, readiness, refused, edited }: Sc
   </form>`;
 }
 
-const FAULTS: Partial<Readonly<Record<ScheduleField, Fact["kind"]>>> = {
+const FAULTS: Partial<Readonly<Record<ScheduleField, Fact>>> = {
   model: "model",
   limits: "limit",
   goal: "goal",

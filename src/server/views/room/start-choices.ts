@@ -16,7 +16,7 @@ export interface StartSettings {
 }
 
 interface Chip {
-  kind: Fact["kind"];
+  kind: Fact;
   /** Text of the chip where nothing is chosen. */
   plain: string;
   /** Words before those of the choices. */

@@ -15,6 +15,7 @@ export interface ShownSteps {
   viewer: Viewer;
   /** Newest first. */
   steps: readonly RunEvent[];
+  now: number;
 }
 
 type Finished = Extract<RunEvent, { kind: "tool_finished" }>;
@@ -43,19 +44,30 @@ export function inRuns<T>(entries: readonly T[], kindOf: (entry: T) => string | 
 export function stepRows(shown: ShownSteps): Html[] {
   const ended = new Map<string, Finished>();
   const rows: (Call | Html)[] = [];
+  const say = ({ seq, time }: RunEvent, sign: IconName, line: Html | string): void => {
+    const when = html`<span class="num">${timeOf(time)}</span>`;
+    rows.push(html`<li class="say" id="step-${seq}">${icon(sign)}<span>${line}</span>${when}</li>`);
+  };
+  let laterAttempt = 0;
   for (const event of shown.steps) {
-    if (event.kind === "tool_finished") ended.set(event.data.callId, event);
+    if (event.kind === "model_retry") {
+      const { message, attempt, pauseMs } = event.data;
+      const [failure] = message.split(/ (?=Attempt \d+ in )/);
+      const next = event.time + pauseMs;
+      const isNext = event.seq === shown.steps[0]?.seq && !isFinal(shown.view.run.status);
+      const more = isNext
+        ? html`Attempt ${attempt + 1} in <span data-until="${next}">${duration(next - shown.now)}</span>`
+        : `${attempt} ${attempt === 1 ? "retry" : "retries"}`;
+      // The newest attempt stands for all of its call.
+      if (attempt >= laterAttempt) say(event, "again", html`${failure} ${more}.`);
+      laterAttempt = attempt;
+    } else if (event.kind === "tool_finished") ended.set(event.data.callId, event);
     else if (event.kind === "tool_started") rows.push({ event, end: ended.get(event.data.callId) });
     else {
       const line = event.kind === "model_called" ? event.data.text : stepOf(event);
       if (line === undefined || line === "") continue;
       const isRequest = event.kind === "approval_requested" || event.kind === "question_asked";
-      rows.push(
-        html`<li class="say" id="step-${event.seq}">
-          ${icon(isRequest ? "ask" : "say")}<span>${shownLine(event, line, shown.viewer)}</span
-          ><span class="num">${timeOf(event.time)}</span>
-        </li>`,
-      );
+      say(event, isRequest ? "ask" : "say", shownLine(event, line, shown.viewer));
     }
   }
   // Calls of a program stay apart from those around it.

@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { Agent, PendingInterrupt } from "../../../../src/agent/agent.ts";
 import { FilesystemBackend } from "../../../../src/backends/filesystem/filesystem.ts";
@@ -19,7 +20,7 @@ import { LocalShellBackend } from "../../../../src/backends/sandbox/shell-backen
 import { StateBackend } from "../../../../src/backends/stores/state.ts";
 import { paused } from "../../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../../support/scripted-model.ts";
-import { agentWith, answer, answerAll, approve, edit, go, shownIn, texts } from "./asking.ts";
+import { agentWith, answer, answerAll, approve, call, edit, go, ran, shownIn, texts } from "./asking.ts";
 import { filesIn } from "../../../support/files-in.ts";
 
 let folder: string;
@@ -61,6 +62,35 @@ async function askedAgain(agent: Agent, open: PendingInterrupt | undefined): Pro
   if (again === undefined) throw new Error("nothing was asked again");
   return again;
 }
+
+it("people are asked in the order of the calls, however long their previews take", async () => {
+  const held = new Map([
+    ["/workspace/a.txt", 60],
+    ["/workspace/c.txt", 20],
+  ]);
+  class SlowToRead extends FilesystemBackend {
+    override async readRaw(...args: Parameters<FilesystemBackend["readRaw"]>) {
+      await delay(held.get(`/workspace${args[0]}`) ?? 0);
+      return super.readRaw(...args);
+    }
+  }
+  const agent = agentWith({
+    backend: new CompositeBackend(StateBackend, {
+      "/workspace/": new SlowToRead({ rootDir: folder, virtualMode: true }),
+    }),
+    interruptOn: { edit_file: true, act: true },
+  });
+  for (const name of ["a", "b", "c"]) writeFileSync(at(`${name}.txt`), "old");
+  const calls = ["a", "b", "c"].map((name) => change(`${name}.txt`, "old", "new", name));
+  const events = await go(agent, [...calls, call("free", 1, "other"), call("last")]);
+  const asked = events.flatMap((event) =>
+    event.kind === "approval_requested"
+      ? event.request.actionRequests.map(({ toolCallId }) => toolCallId)
+      : [],
+  );
+  expect(asked).toEqual(["a", "b", "c", "last"]);
+  expect(ran).toEqual(["other 1"]);
+});
 
 describe("an approved edit", () => {
   it("of a file that changed meanwhile is not made: the person is asked again with the new diff", async () => {

@@ -22,6 +22,9 @@ export function tick() {
   for (const element of document.querySelectorAll("[data-since]")) {
     setText(element, duration(now - Number(element.dataset.since)));
   }
+  for (const element of document.querySelectorAll("[data-until]")) {
+    setText(element, duration(Number(element.dataset.until) - now));
+  }
 }
 
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
