@@ -116,7 +116,7 @@ function lookBack(picture: Picture, { mark, content }: Version): ScreenContent |
   return isSame ? content : undefined;
 }
 
-/** `old`: what the page shows; absent: it is sent the whole screen. */
+/** `old`: the content that the page shows; absent: it needs the whole screen. */
 function eventOf(reply: Reply, { tree, icon, ...about }: ScreenContent, old: ScreenContent | undefined) {
   const news = old === undefined ? { tree } : { delta: deltaOf(old.tree, tree) };
   const data = reply.jsonOf({ ...about, icon: reply.at(icon), ...news });
