@@ -11,7 +11,7 @@ import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { checkRoom, estimateUsage } from "../compaction/measures.ts";
-import { googleHistory, isOpenAi } from "../messages/mend.ts";
+import { googleHistory, modelClass } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, isCut } from "../models/reply.ts";
@@ -55,7 +55,8 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
     ...(report === undefined ? [] : [new HumanMessage(report)]),
   ];
   // Anthropic refuses calls in a history without tools. OpenAI's package leaves out the choice `none`.
-  const withoutCalls = isOpenAi(model) ? { tools: [] } : { tools: request.tools, toolChoice: "none" };
+  const withoutCalls =
+    modelClass(model).history === "chat" ? { tools: [] } : { tools: request.tools, toolChoice: "none" };
   const binding: ToolBinding = {
     model,
     ...(report === undefined
