@@ -68,7 +68,7 @@ const NOTES = {
       "0.169.0, `codex exec`. It declares forms, and `codex exec` declines each at once: decide on the page or in a terminal, `check_deep_agent` waits for that. The plugin also installs.",
     notes: [
       '`codex exec` cannot ask anybody, so it refuses to call `run_deep_agent` until the entry of the server has `default_tools_approval_mode = "approve"` in `~/.codex/config.toml`.',
-      "`required = true` makes it wait for the server. Otherwise the first turn of a session has only the servers that answer within about one second, whatever `startup_timeout_sec` says, and its model works without the others.",
+      "`required = true` makes it wait for the server. Otherwise the first turn of a session has only the servers that answer within about one second, whatever `startup_timeout_sec` says, and its model works without the others. In return, Codex begins no session while the server cannot start (`required MCP servers failed to initialize`): write `required = false` to work without it.",
       "It passes few variables to servers: pass keys with `--env`, or keep them in the keychain ([models](models.md)). `tool_timeout_sec` in `~/.codex/config.toml` is its time limit for a call; the default is 60.",
       "**Plugin**, which also teaches Codex when to delegate: `codex plugin marketplace add FOLDER_OR_REPOSITORY`, then install `deepagent` under `/plugins`.",
     ],

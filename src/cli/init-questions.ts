@@ -1,5 +1,12 @@
 /** Asks the questions of `init`: the choices, and the best one here. */
-import { DEFAULT_MODELS, type Environment, OFFLINE, modelChoice, variable } from "../agent/models/choose.ts";
+import {
+  DEFAULT_MODELS,
+  type Environment,
+  KEY_NAMES,
+  OFFLINE,
+  modelChoice,
+  variable,
+} from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { type ClientHere, type KeyPlace, type ModelHere, isProgram } from "./first-look.ts";
 import type { Asker } from "./terminal/asker.ts";
@@ -61,7 +68,10 @@ export function clientQuestion(clients: readonly ClientHere[]): Question<string>
 
 const OTHER = "other";
 
-export async function askModel(models: readonly ModelHere[], asker: Asker, step: string): Promise<string> {
+export async function askModel(
+  models: readonly ModelHere[],
+  { asker, env, step }: { asker: Asker; env: Environment; step: string },
+): Promise<string> {
   const notes: Record<KeyPlace, string> = { environment: "is set here", keychain: "is in the keychain" };
   const known = [...models].sort(
     (one, other) => Number(other.from !== undefined) - Number(one.from !== undefined),
@@ -81,24 +91,29 @@ export async function askModel(models: readonly ModelHere[], asker: Asker, step:
   if (chosen !== OTHER) return chosen;
   for (;;) {
     const spec = (await asker.line("As provider:model › ")).trim();
-    const problem = modelNameProblem(spec);
+    const problem = modelNameProblem(spec, env);
     if (problem === undefined) return spec;
     asker.print(asker.colors.yellow(problem));
   }
 }
 
 /** Describes the problem with a model name, regardless of its key; `undefined` if the name is usable. */
-export function modelNameProblem(spec: string): string | undefined {
+export function modelNameProblem(spec: string, env: Environment): string | undefined {
   if (spec === "") return `Write it as provider:model, such as ${DEFAULT_MODELS[0]?.provider}:NAME.`;
-  const choice = modelChoice({ model: spec, env: {}, lendable: true });
+  const choice = modelChoice({ model: spec, env, lendable: true });
   return choice.ok || choice.keys !== undefined ? undefined : choice.message;
 }
 
 /** The variable with the key of a model, one that is set before others; `undefined`: it needs none. */
 export function keyOf(spec: string, env: Environment): string | undefined {
-  const choice = modelChoice({ model: spec, env: {}, lendable: true });
+  // Some addresses have the name of an account in them.
+  const places = Object.entries(env).filter(([name]) => !KEY_NAMES.includes(name));
+  const choice = [{}, Object.fromEntries(places)]
+    .map((known) => modelChoice({ model: spec, env: known, lendable: true }))
+    .find(({ keys }) => keys !== undefined);
+  if (choice === undefined || choice.ok) return undefined;
   const { keys = [] } = choice;
-  return choice.ok ? undefined : (keys.find((name) => variable(env, name) !== undefined) ?? keys[0]);
+  return keys.find((name) => variable(env, name) !== undefined) ?? keys[0];
 }
 
 /** Server flags for each answer. */

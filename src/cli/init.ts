@@ -100,7 +100,7 @@ async function makePlan({ flags, host }: CommandArguments, asker: Asker | undefi
   const problem = folderProblem(workspace);
   if (problem !== undefined) throw new Refusal(`The workspace ${problem}.`);
   const model = textOf(flags["model"]) ?? (await modelOf(host, asker, "3 of 5  "));
-  const nameProblem = modelNameProblem(model);
+  const nameProblem = modelNameProblem(model, host.env);
   if (nameProblem !== undefined) throw new Refusal(nameProblem);
   const key = await findKey(model, { host, asker, client: found, workspace, place });
   return {

@@ -78,7 +78,7 @@ export async function workspaceOf(host: HostFacts, asker: Asker | undefined, ste
 /** Asks for the model to work with. `step`: prefix of the question. */
 export async function modelOf(host: HostFacts, asker: Asker | undefined, step = ""): Promise<string> {
   const models = await modelsHere(host);
-  if (asker !== undefined) return askModel(models, asker, step);
+  if (asker !== undefined) return askModel(models, { asker, env: host.env, step });
   const found = models.find(({ from }) => from !== undefined);
   if (found !== undefined) return found.spec;
   const keys = models.map(({ key }) => key).join(" nor ");
@@ -209,15 +209,16 @@ export function variableOf(key: Key | undefined, client: Client): [string, strin
   return [[name, client.asksForKeys ? undefined : value]];
 }
 
-/** The provider's address, if it is set here and the client would not pass it to the server. */
+/** The variables with the provider's address that are set here, if the client would not pass them to the server. */
 export function addressOf(model: string, { passesShell }: Client, { env }: HostFacts): [string, string][] {
   const key = keyOf(model, env);
   // The key may be one that is stored or asked for later.
   const known = key === undefined ? env : { ...env, [key]: "set" };
   const choice = modelChoice({ model, env: known, lendable: true });
   const isPassed = !choice.ok || passesShell || choice.provider === choice.spec;
-  const from = isPassed ? undefined : resolveConnection(choice.provider, env).from;
-  return from === undefined ? [] : [[from, variable(env, from) ?? ""]];
+  if (isPassed) return [];
+  const { from, parts } = resolveConnection(choice.provider, env);
+  return (from === undefined ? parts : [from]).map((name) => [name, variable(env, name) ?? ""]);
 }
 
 /** Puts a key that goes into the keychain there. Throws `Refusal` if that fails. */

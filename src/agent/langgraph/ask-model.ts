@@ -11,7 +11,7 @@ import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { checkRoom, estimateUsage } from "../compaction/measures.ts";
-import { googleHistory, isOpenAi } from "../messages/mend.ts";
+import { googleHistory, modelClass } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, isCut } from "../models/reply.ts";
@@ -55,7 +55,8 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
     ...(report === undefined ? [] : [new HumanMessage(report)]),
   ];
   // Anthropic refuses calls in a history without tools. OpenAI's package leaves out the choice `none`.
-  const withoutCalls = isOpenAi(model) ? { tools: [] } : { tools: request.tools, toolChoice: "none" };
+  const withoutCalls =
+    modelClass(model).history === "chat" ? { tools: [] } : { tools: request.tools, toolChoice: "none" };
   const binding: ToolBinding = {
     model,
     ...(report === undefined
@@ -71,7 +72,8 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
 
 async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMessage> {
   const { strategy, binder, cache, meter, report, config, log } = asking;
-  const { request, input, binding, toolNames } = sentRequest(given, asking);
+  const { request, input, toolNames, ...sent } = sentRequest(given, asking);
+  let { binding } = sent;
   const settings = request.modelSettings ?? {};
   // A report is shown with the message that it becomes part of, and not by stream mode `messages`.
   const tags = [...(config.tags ?? []), "langsmith:nostream"];
@@ -106,8 +108,10 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
   for (let calls = 1; ; calls += 1) {
     say?.(textOf(reply));
     checkRoom(reply, request);
-    const missing = unfinished(reply, strategy, isIncomplete);
+    const missing = unfinished(reply, strategy, isIncomplete, binding.toolChoice === "any");
     if (!missing) return reply;
+    // Some servers accept that a call is forced, and let their model write anything.
+    binding = { ...binding, toolChoice: undefined };
     times[missing.kind] += 1;
     // A continued reply may become as long again.
     const isLong = missing.kind === "cut" && reply.text.length > LONGEST_REPLY / 2;

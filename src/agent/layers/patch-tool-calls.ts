@@ -1,7 +1,7 @@
 /** Repairs the history that a model sees, and leaves out media that its provider refuses. */
 import type { Middleware } from "../contracts/middleware.ts";
 import { CONTEXT_CHANNELS, type TextsByName } from "../contracts/state.ts";
-import { cleanMessages, isOpenAi, openAiHistory, repairHistory } from "../messages/mend.ts";
+import { cleanMessages, modelClass, openAiHistory, repairHistory } from "../messages/mend.ts";
 import { mediaRefusal } from "../models/media-limits.ts";
 import { mediaToLeaveOut, messagesFor, withoutRefused } from "../models/media.ts";
 
@@ -23,7 +23,10 @@ export const patchToolCallsMiddleware = (): Middleware => ({
       const sent = cleanMessages(withoutRefused(history, { ...known, ...left }));
       const shown = messagesFor(model, sent);
       try {
-        const reply = await next({ ...request, messages: isOpenAi(model) ? openAiHistory(shown) : shown });
+        const reply = await next({
+          ...request,
+          messages: modelClass(model).history === "chat" ? openAiHistory(shown) : shown,
+        });
         if (attempt > 1) request.updateState({ [REFUSED_MEDIA]: left });
         return reply;
       } catch (error) {

@@ -2,6 +2,7 @@ import { SystemMessage } from "@langchain/core/messages";
 import { isObject, memberOf } from "../../core/unknown.ts";
 import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { type Block, copyMessage, textOf, toBlocks } from "../messages/messages.ts";
+import { modelClass } from "../messages/mend.ts";
 import { modelName } from "../models/reply.ts";
 
 const CACHE = { type: "ephemeral" } as const;
@@ -16,9 +17,9 @@ export const promptCachingMiddleware = (): Middleware => ({
   name: "PromptCachingMiddleware",
   finishRequest: (request) => {
     // Bedrock's package places the marks itself, and takes one as the sign to do so.
-    if (/bedrock/i.test(request.model._llmType()) && /claude/i.test(modelName(request.model)))
-      return withTurnMark(request);
-    return request.model._llmType() === "anthropic" ? marked(acceptable(request)) : request;
+    const { marks } = modelClass(request.model);
+    if (marks === "turn") return /claude/i.test(modelName(request.model)) ? withTurnMark(request) : request;
+    return marks === "all" ? marked(acceptable(request)) : request;
   },
 });
 

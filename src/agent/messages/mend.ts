@@ -5,6 +5,7 @@ import { byGrowth, byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/unknown.ts";
 import { wellFormed } from "../../core/text.ts";
 import { type Block, copyMessage, isReply, isResult } from "./messages.ts";
+import classes from "./model-classes.json" with { type: "json" };
 
 /**
  * Facts about a thread: the ids of its calls, those without results, whether all results follow their replies in call
@@ -95,10 +96,6 @@ const ANTHROPIC_ONLY: ReadonlySet<string> = new Set(
   "thinking redacted_thinking tool_use server_tool_use input_json_delta".split(" "),
 );
 
-/** True for models of chat completions or OpenAI's responses, whichever service they are of. */
-export const isOpenAi = (model: BaseChatModel): boolean =>
-  model._llmType().includes("openai") || "_convertCompletionsDeltaToBaseMessageChunk" in model;
-
 /**
  * Messages for OpenAI: replies without other providers' blocks, results as text, each group followed by its media. A
  * message that needs no change stays the same object.
@@ -129,11 +126,24 @@ export function openAiHistory(messages: BaseMessage[]): BaseMessage[] {
   return history;
 }
 
+/**
+ * Facts about LangChain's class of a model: the first row of the table that has a part of its kind's name; the last fits
+ * all. `history`: the form of messages, that of chat completions also for a class with their method. `callBlocks`: the
+ * kind that takes calls as blocks. `marks`: the cache marks of requests, `all` or that of the newest turn.
+ */
+export const modelClass = byIdentity((model: BaseChatModel): Partial<(typeof classes)[number]> => {
+  const isOf = (part: string): boolean => model._llmType().includes(part);
+  const row = classes.find(({ named }) => named.split("|").some(isOf));
+  return (row?.chatMethod ?? "") in model ? { ...row, history: "chat" } : (row ?? {});
+});
+
 /** Messages for Google's packages; those for other models are returned as they are. */
 export const googleHistory = (messages: BaseMessage[], model: BaseChatModel): BaseMessage[] => {
-  const kind = model._llmType();
-  if (!/google|gemini|vertex/.test(kind)) return messages;
-  return messages.map(withoutName).map(kind === "google" ? withCallBlocks : (message) => message);
+  const { history, callBlocks } = modelClass(model);
+  if (history !== "google") return messages;
+  return messages
+    .map(withoutName)
+    .map(model._llmType() === callBlocks ? withCallBlocks : (message) => message);
 };
 
 /** A reply as Google's package takes it, which reads the name of an agent as an unknown role. */

@@ -22,12 +22,13 @@ export const MOST_ASKED = { cut: 3, paused: 10, empty: 1, unstructured: 3, uncal
 
 /**
  * The defect of a reply without calls, and the message that asks the model to complete it; empty for a paused reply,
- * which is sent back as it is. `isIncomplete`: its text ended with a call that could not be read.
+ * which is sent back as it is. `isIncomplete`: its text ended with an unreadable call. `isForced`: it had to be a call.
  */
 export function unfinished(
   reply: AIMessage,
   strategy?: Strategy,
   isIncomplete = false,
+  isForced = false,
 ): { kind: keyof typeof MOST_ASKED; prompt: string } | undefined {
   if (hasCalls(reply)) return undefined;
   const reason = readFinishReason(reply) ?? "";
@@ -38,7 +39,7 @@ export function unfinished(
     return { kind: "unwritten", prompt: texts.malformed };
   if (/^(?:(?:tool_calls?|tool_?use|function_call)+)$/i.test(reason))
     return { kind: "uncalled", prompt: texts.uncalled };
-  if (isCut(reply) && !isEmptyReply(reply)) return { kind: "cut", prompt: texts.cut };
+  if (isCut(reply) && !isEmptyReply(reply) && !isForced) return { kind: "cut", prompt: texts.cut };
   if (strategy) {
     if (answerInText(reply, strategy) !== undefined) return undefined;
     return { kind: "unstructured", prompt: reminderFor(strategy) };

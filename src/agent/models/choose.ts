@@ -160,8 +160,8 @@ function placeChoice({ spec, provider, name, entry }: FoundModel, why: string, e
 
 /**
  * Address, key and headers of requests to a provider, by the environment and an entry of `models`. `from`: the variable
- * or setting that names the address; `missing`: the variables that it needs and that are not set; `apiKey`: the key for a
- * package that demands one; `isBearer`: it is a bearer token where the provider has a header of its own.
+ * or setting that names the address; `parts`: the variables in the usual one; `missing`: those that are not set; `apiKey`:
+ * the key for a package that demands one; `isBearer`: it is a bearer token where the provider has a header of its own.
  */
 export function resolveConnection(provider: string, env: Environment, entry?: ModelEntry) {
   const facts = providerFacts(provider);
@@ -202,6 +202,7 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const missing = given === undefined && filled.missing.length > 0 ? filled.missing : undefined;
   return {
     keys,
+    parts: filled.names,
     isBearer: keyName === undefined && bearer !== undefined,
     headers: Object.fromEntries(headers) as Record<string, string>,
     ...defined({ url, from, key, apiKey, missing, keyVariable: keyName ?? bearer }),
@@ -212,13 +213,12 @@ const hasScheme = (address: string): boolean => /^https?:\/\//i.test(address);
 
 /** A text with the values of variables in the place of `{NAME}`. */
 function filledIn(text: string, env: Environment, tidy = (value: string): string => value) {
-  const missing: string[] = [];
+  const names: string[] = [];
   const filled = text.replace(/\{([A-Z][A-Z0-9_]*)\}/g, (_whole, name: string) => {
-    const value = variable(env, name);
-    if (value === undefined) missing.push(name);
-    return tidy(value ?? "");
+    names.push(name);
+    return tidy(variable(env, name) ?? "");
   });
-  return { text: filled, missing };
+  return { text: filled, names, missing: names.filter((name) => variable(env, name) === undefined) };
 }
 
 /** The variables with a key or a bearer token of a provider. */

@@ -259,6 +259,10 @@ export async function openAiModel(fields: Record<string, unknown>, exchange: Exc
     return new loaded.ChatOpenAI(fields);
   const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = loaded;
   const responses = new ChatOpenAIResponses(fields);
+  const params = responses.invocationParams.bind(responses);
+  // The package leaves out here that any tool has to be called.
+  responses.invocationParams = (options) =>
+    options?.tool_choice === "any" ? { ...params(options), tool_choice: "required" } : params(options);
   const asking = responses as unknown as Completions; // LangChain's class has it
   const send = asking.completionWithRetry.bind(responses);
   asking.completionWithRetry = (request, ...more) =>

@@ -4,17 +4,15 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/unknown.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { type MediaLimits, mediaKind } from "../../core/media.ts";
+import { modelClass } from "../messages/mend.ts";
 import { failureFacts } from "./failure.ts";
-import table from "./media-limits.json" with { type: "json" };
 
 /**
- * The limits of a model by its profile and by the first row of the table that has a part of LangChain's name for its
- * kind; the last row fits all. `request`: characters of base64; `crowded`: in a request with more than `above` images.
+ * The limits of a model by its profile and its class. `request`: characters of base64; `crowded`: in a request with more
+ * than `above` images.
  */
 export const mediaLimits = byIdentity((model: BaseChatModel) => {
-  const isOf = (name: string): boolean => model._llmType().includes(name);
-  const { types, crowd, images, request, ...limits }: Partial<(typeof table)[number]> =
-    table.find(({ named }) => named.split("|").some(isOf)) ?? {};
+  const { types, crowd, images, request, ...limits } = modelClass(model);
   const taken = types?.split(" ") ?? [];
   const { imageInputs, audioInputs, videoInputs, pdfInputs } = model.profile;
   const takes = { image: imageInputs, audio: audioInputs, video: videoInputs, file: pdfInputs };

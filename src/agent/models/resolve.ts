@@ -157,8 +157,7 @@ function modelFields(
       };
     case "chat":
       return {
-        // OpenAI's newer models take tools through the responses API only; others mostly know chat completions only.
-        useResponsesApi: provider === "openai",
+        useResponsesApi: PROVIDERS[provider ?? ""]?.responses === true,
         ...common,
         timeout,
         // Answers are not kept at the provider: a thread may be continued after they would have expired.

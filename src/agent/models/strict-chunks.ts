@@ -12,10 +12,25 @@ interface OpenCall {
   name: string;
 }
 
-/** Completes every piece with a role, plain text, and calls with an index, an id and a name. */
+/** Completes every piece with a role, plain text, and calls with an index, an id and a name; counts tokens as OpenAI. */
 export async function* strictChunks(chunks: AsyncIterable<unknown>): AsyncGenerator {
   const calls: OpenCall[] = [];
-  for await (const chunk of chunks) {
+  for await (const given of chunks) {
+    const { usage, ...others } = recordOf(given);
+    let chunk = given;
+    if (isRecord(usage)) {
+      // Others name cached tokens in another way or count them beside the prompt, and reasoning in the total only.
+      const count = (value: unknown): number => Number(value) || 0;
+      const details = recordOf(usage["prompt_tokens_details"]);
+      const names = ["cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"];
+      const cached = Math.max(...[details, usage].flatMap((part) => names.map((name) => count(part[name]))));
+      const asked = count(usage["prompt_tokens"]);
+      const input = cached > asked ? asked + cached : asked;
+      const output = Math.max(count(usage["completion_tokens"]), count(usage["total_tokens"]) - input);
+      const told = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
+      const prompt_tokens_details = { ...details, cached_tokens: cached };
+      chunk = { ...others, usage: { ...usage, ...told, prompt_tokens_details } };
+    }
     const [choice] = asArray(recordOf(chunk)["choices"]);
     if (!isRecord(choice)) yield chunk;
     // Some gateways answer a request for a stream with the whole message.

@@ -129,6 +129,14 @@ export function readMarkup(reply: AIMessage, tools: readonly string[], strategy?
   const hasAll = hasCalls(reply) || (strategy && answerInText(reply, strategy) !== undefined);
   const text = textOf(reply);
   const read = readTextReply(text, hasAll ? [] : tools);
+  // Some models make their call within their thoughts, and write nothing else.
+  const isSilent = !hasAll && read.text === "" && read.calls.length === 0;
+  const all = text === "" ? kwargs["reasoning_content"] : read.thoughts;
+  const within = isSilent && typeof all === "string" ? readTextReply(all, tools) : undefined;
+  if (within !== undefined && within.calls.length > 0) {
+    reply.tool_calls = within.calls.map((call) => ({ ...call, type: "tool_call" }));
+    kwargs["reasoning_content"] = within.text;
+  }
   if (read.text === text) return false;
   if (typeof content === "string") reply.content = read.text;
   else {

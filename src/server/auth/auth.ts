@@ -271,7 +271,9 @@ export function holderOf(config: OAuthClaims, claims: Readonly<Record<string, un
   const texts = (claim: unknown): unknown[] =>
     typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : [];
   const granted = new Set(CLAIMS.flatMap((name) => texts(claims[name])));
-  const groups = GROUPS.map((path) => path.reduce<unknown>(memberOf, claims)).flatMap(texts);
+  // Keycloak has the roles of each client apart.
+  const paths = [...GROUPS, ["resource_access", audience, "roles"]];
+  const groups = paths.map((path) => path.reduce<unknown>(memberOf, claims)).flatMap(texts);
   const configured = configuredNames(config);
   // Also as names below the audience (`api://app/run`).
   const scopes = SCOPES.filter((scope) => {

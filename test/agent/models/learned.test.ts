@@ -338,6 +338,35 @@ const ROWS: Row[] = [
     ],
   },
   {
+    subject: "a choice that is not forced",
+    wire: "messages",
+    body: { ...MESSAGES, tool_choice: { type: "none" } },
+    refuses: has("tool_choice"),
+    texts: [
+      // BerriAI/litellm#24443
+      "Incompatible tool choice param submitted - {'type': 'none'}",
+      "litellm.UnsupportedParamsError: openai does not support parameters: ['tool_choice'], for model=m",
+    ],
+  },
+  {
+    subject: "reasoning beside a text, and calls",
+    body: withMessages(SYSTEM, USER, { ...CALLS, content: "I look.", reasoning: "Hm." }, RESULT),
+    refuses: says('"reasoning"'),
+    texts: [
+      // ggml-org/llama.cpp#17040
+      "Cannot pass both content and thinking in an assistant message with tool calls! Put the analysis message in one or the other, but not both. at row 290, column 178",
+    ],
+  },
+  {
+    subject: "tools in the words of a list of parameters",
+    body: CHAT,
+    refuses: has("tools"),
+    texts: [
+      // BerriAI/litellm#7785
+      "litellm.UnsupportedParamsError: together_ai does not support parameters: {'tools': [{'type': 'function'}]}, for model=m. To drop these, set `litellm.drop_params=True`",
+    ],
+  },
+  {
     subject: "parallel_tool_calls",
     body: { ...CHAT, parallel_tool_calls: true },
     refuses: has("parallel_tool_calls"),
@@ -554,7 +583,7 @@ test("each row of the table has rules, or a change, and patterns that can be rea
     ).toBeTruthy();
     for (const fact of ("when" in row && row.when) || [])
       expect(fact).toMatch(
-        /^(?:\w+=\w+|chat|messages|topMark|forced|developer|system|calls|tools|noTools|thoughts|unthought|userAfterTool|emptyReply)$/,
+        /^(?:\w+=\w+|chat|messages|topMark|choice|forced|developer|system|calls|tools|noTools|thoughts|unthought|userAfterTool|emptyReply)$/,
       );
   }
 });

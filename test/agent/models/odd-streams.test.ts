@@ -181,6 +181,80 @@ test.each<[what: string, chunks: readonly string[]]>([
   expect(answers.map(({ text }) => text)).toEqual(["hello"]);
 });
 
+test.each<[source: string, usage: Json, counted: [input: number, output: number, cached: number]]>([
+  [
+    "NousResearch/hermes-agent#61871, DeepSeek: tokens from the cache under a name of its own",
+    {
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      total_tokens: 150,
+      prompt_cache_hit_tokens: 80,
+      prompt_cache_miss_tokens: 20,
+    },
+    [100, 50, 80],
+  ],
+  [
+    "Moonshot: tokens from the cache beside the prompt's",
+    { prompt_tokens: 1000, completion_tokens: 7, total_tokens: 1007, cached_tokens: 640 },
+    [1000, 7, 640],
+  ],
+  [
+    "UKGovernmentBEIS/inspect_ai#5528, xAI: reasoning that only the total has",
+    {
+      prompt_tokens: 10_120,
+      completion_tokens: 1499,
+      total_tokens: 14_428,
+      prompt_tokens_details: { cached_tokens: 128 },
+      completion_tokens_details: { reasoning_tokens: 2809 },
+    },
+    [10_120, 4308, 128],
+  ],
+  [
+    "router-for-me/CLIProxyAPI#5733, Gemini: thoughts alone",
+    { prompt_tokens: 21, completion_tokens: 0, total_tokens: 81 },
+    [21, 60, 0],
+  ],
+  [
+    "Gitlawb/openclaude#571: a prompt without its tokens from the cache",
+    { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15, cache_read_input_tokens: 1000 },
+    [1010, 5, 1000],
+  ],
+  [
+    "OpenAI",
+    {
+      prompt_tokens: 2006,
+      completion_tokens: 300,
+      total_tokens: 2306,
+      prompt_tokens_details: { cached_tokens: 1920 },
+      completion_tokens_details: { reasoning_tokens: 200 },
+    },
+    [2006, 300, 1920],
+  ],
+  [
+    "members that are null or no numbers",
+    {
+      prompt_tokens: 12,
+      completion_tokens: 3,
+      total_tokens: null,
+      prompt_tokens_details: null,
+      cached_tokens: "x",
+    },
+    [12, 3, 0],
+  ],
+])("%s are counted", async (_source, usage, [input, output, cached]) => {
+  const { answers } = await run(() => [
+    chunk({ content: "hello" }, "stop"),
+    data({ choices: [], usage }),
+    DONE,
+  ]);
+  expect(answers[0]?.usage_metadata).toMatchObject({
+    input_tokens: input,
+    output_tokens: output,
+    total_tokens: input + output,
+    input_token_details: { cache_read: cached },
+  });
+});
+
 describe("the Messages API", () => {
   const event = (type: string, more: Json = {}): string => `event: ${type}\n${data({ type, ...more })}`;
   const usage = { input_tokens: 5, output_tokens: 1 };

@@ -320,6 +320,34 @@ describe("a reply", () => {
     expect(reply.tool_calls).toMatchObject([root]);
   });
 
+  // jundot/omlx#484: Qwen3.5 and 3.6 behind servers that read thoughts, and behind those that do not.
+  test("without a text gets the calls at the end of its thoughts", () => {
+    const call = FORMS[0]?.[1] ?? "";
+    const thought = new AIMessage({
+      content: "",
+      additional_kwargs: { reasoning_content: `I list.\n${call}` },
+    });
+    const tagged = new AIMessage(`<think>I list.\n${call}</think>\n`);
+    for (const reply of [thought, tagged]) {
+      expect(readMarkup(reply, TOOLS)).toBe(false);
+      expect(reply).toMatchObject({
+        content: "",
+        tool_calls: [{ ...root, type: "tool_call" }],
+        additional_kwargs: { reasoning_content: "I list." },
+      });
+    }
+    for (const others of [
+      { content: "Done.", additional_kwargs: { reasoning_content: call } },
+      { content: "", additional_kwargs: { reasoning_content: `${call}\nNo, I had better ask.` } },
+      { content: "", additional_kwargs: { reasoning_content: call.replaceAll("ls", "format_disk") } },
+    ]) {
+      const reply = new AIMessage(others);
+      readMarkup(reply, TOOLS);
+      expect(reply.tool_calls).toEqual([]);
+      expect(reply.additional_kwargs).toEqual(others.additional_kwargs);
+    }
+  });
+
   test("with calls of its own loses thoughts only, and what it had stays", () => {
     const own = { name: "execute", args: {}, id: "a", type: "tool_call" as const };
     const reply = new AIMessage({

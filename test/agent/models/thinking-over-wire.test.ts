@@ -76,3 +76,19 @@ test("a model that thinks and never gives the structured answer fails the run", 
   expect(made.server.requests).toHaveLength(4);
   expect(made.server.refusals).toEqual([]);
 });
+
+// ggml-org/llama.cpp#27217: `required` is accepted and not enforced, and the model writes up to the limit.
+test.each(PROVIDERS)("$protocol: a choice that is not kept is not forced again", async (protocol) => {
+  const made: WireThread = await wireThread(
+    protocol,
+    [{ text: "Ha ha ha ha", truncated: true }, { text: '{"degrees": -3}' }],
+    { responseFormat: toolStrategy(degrees.meta({ title: "structured_response" })) },
+  );
+  onTestFinished(() => made.server.close());
+  const events = await made.go();
+  expect(events.at(-1)).toMatchObject({ kind: "finished", structured: { degrees: -3 } });
+  const forced = made.server.requests.map(({ body }) =>
+    /any|required|ANY/.test(JSON.stringify(body["tool_choice"] ?? body["toolConfig"] ?? "")),
+  );
+  expect(forced).toEqual([true, false]);
+});

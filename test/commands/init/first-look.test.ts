@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { filesIn } from "../../support/files-in.ts";
 import { clientsHere, modelsHere } from "../../../src/cli/first-look.ts";
+import { findClient } from "../../../src/cli/clients/catalogue.ts";
 import { greeting } from "../../../src/cli/greeting.ts";
-import { keyOf } from "../../../src/cli/init-questions.ts";
+import { keyOf, modelNameProblem } from "../../../src/cli/init-questions.ts";
+import { addressOf } from "../../../src/cli/setup.ts";
 import { colorsFor } from "../../../src/cli/terminal/text.ts";
 
 function temporaryHome(): string {
@@ -53,6 +55,25 @@ test.each([
   ["moonshot:kimi-k2.6", { KIMI_API_KEY: "k" }, "KIMI_API_KEY"],
   ["upstage:solar-pro3", {}, "UPSTAGE_API_KEY"],
   ["ollama:qwen3:8b", {}, undefined],
+  ["databricks:claude-sonnet-4-6", { DATABRICKS_HOST: "https://adb-1.example" }, "DATABRICKS_TOKEN"],
+  ["snowflake:claude-sonnet-4-6", { SNOWFLAKE_ACCOUNT: "acme", SNOWFLAKE_TOKEN: "t" }, "SNOWFLAKE_TOKEN"],
+  ["snowflake:claude-sonnet-4-6", {}, undefined],
 ])("the key of %s with %j is %s", (spec, env, key) => {
   expect(keyOf(spec, env)).toBe(key);
+});
+
+test("an address with the name of an account in it is complete with its variables, which go into a client's entry", () => {
+  const spec = "snowflake:claude-sonnet-4-6";
+  expect(modelNameProblem(spec, {})).toMatch(/SNOWFLAKE_ACCOUNT/);
+  const env = { SNOWFLAKE_ACCOUNT: "acme", SNOWFLAKE_TOKEN: "t" };
+  expect(modelNameProblem(spec, env)).toBeUndefined();
+  const home = temporaryHome();
+  const host = { cwd: home, home, platform: "linux" as const, env };
+  const client = (name: string) => findClient(name, { host }) ?? expect.fail(name);
+  expect(addressOf(spec, client("claude-desktop"), host)).toEqual([["SNOWFLAKE_ACCOUNT", "acme"]]);
+  expect(addressOf(spec, client("claude-code"), host)).toEqual([]);
+  const whole = { ...host, env: { ...env, SNOWFLAKE_BASE_URL: "https://llm.example" } };
+  expect(addressOf(spec, client("claude-desktop"), whole)).toEqual([
+    ["SNOWFLAKE_BASE_URL", "https://llm.example"],
+  ]);
 });

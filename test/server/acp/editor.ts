@@ -61,6 +61,12 @@ export async function startEditor(options: EditorOptions): Promise<StartedEditor
   const nobody = (): Promise<never> => new Promise(() => undefined);
   const editor = client({ name: "test editor" })
     .onRequest(methods.client.session.requestPermission, ({ params, signal }) => {
+      // Editors attach the question to the entry of its call, which they have to know by then.
+      const { toolCallId } = params.toolCall;
+      const isShown = updates.some(
+        (update) => update.sessionUpdate === "tool_call" && update.toolCallId === toolCallId,
+      );
+      if (!isShown) throw new Error(`The call ${toolCallId} was not shown before it was asked about.`);
       asked.push(params);
       signal.addEventListener("abort", () => {
         takenBack += 1;

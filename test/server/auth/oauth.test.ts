@@ -64,6 +64,11 @@ describe.each(WAYS)("an access token, by %s,", (way) => {
     ["Cognito", { scope: `${RESOURCE}/read openid` }, ["read"]],
     ["both", { scope: "run", permissions: ["read"], scp: 7, roles: null }, ["run", "read"]],
     ["Keycloak", { realm_access: { roles: ["agents-admin", "run"] } }, ["approve"]],
+    [
+      "Keycloak's client",
+      { resource_access: { [RESOURCE]: { roles: ["agents-all"] }, account: { roles: ["agents-admin"] } } },
+      ["run"],
+    ],
     ["Authentik", { groups: ["agents-admin", "agents-all"] }, ["run", "approve"]],
     ["Cognito's groups", { "cognito:groups": ["agents-all"] }, ["run"]],
     ["configured names", { scope: "agents-all api://app/run" }, ["run"]],

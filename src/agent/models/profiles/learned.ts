@@ -48,6 +48,7 @@ const FACTS: Readonly<Record<string, (refused: RefusedRequest) => boolean>> = {
   chat: ({ wire }) => wire === "chat",
   messages: ({ wire }) => wire === "messages",
   topMark: ({ body }) => "cache_control" in body,
+  choice: ({ body }) => "tool_choice" in body,
   forced: ({ body }) => isForced(body["tool_choice"]),
   developer: some(({ role }) => role === "developer"),
   system: some(({ role }) => role === "system"),

@@ -51,6 +51,8 @@ const providerSchema = z.strictObject({
   source: names.min(1),
   /** The protocol by which it is asked without a package of its own; absent: only its package can. */
   wire: z.enum(["chat", "messages"]).optional(),
+  /** Its models are asked by the responses API if nothing else is set: the newer ones take tools there only. */
+  responses: z.boolean().optional(),
   /** Its address; `{NAME}` stands for a variable. */
   base: text.optional(),
   /** Variables that name another address; the first that is set counts. */
@@ -90,7 +92,6 @@ const familySchema = z.strictObject({
   output: count,
   /** Its weights are public: a server may run it with a smaller window. */
   open: z.boolean(),
-  media: z.array(z.enum(["image", "pdf", "audio", "video"])),
   reasoning: efforts,
   request: requestRules.optional(),
   source: names.min(1),
