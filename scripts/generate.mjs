@@ -27,7 +27,6 @@ async function generatedFiles() {
     export * from "./src/cli/clients/entries.ts";
     export * from "./src/config/schema.ts";
     export * from "./src/config/settings.ts";
-    export { ROUTES } from "./src/server/api/api.ts";
     export { openApi } from "./src/server/api/openapi.ts";
     export { CLIENTS, resultForm } from "./src/server/calls/known-clients.ts";
     export { toJSONSchema } from "zod";

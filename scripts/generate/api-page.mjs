@@ -4,8 +4,8 @@ const BEGIN =
   "<!-- Generated from the table of routes by `node scripts/generate.mjs`; do not edit below. -->";
 
 /** The page with its routes and documents written anew; the text above them is kept. */
-export function apiPage(page, { ROUTES, openApi }) {
-  const { paths, components } = openApi(ROUTES, "/api");
+export function apiPage(page, { openApi }) {
+  const { paths, components } = openApi("/api");
   const [introduction] = page.split(BEGIN);
   const routes = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => routeText(method, path, operation)),

@@ -1,9 +1,18 @@
-/** Runs, events and requests as the API shows them; their schemas are in routes.json. */
+/** Documents of the API: values of the service with the fields of a schema, and what those need besides. */
+import { z } from "zod";
+import { isoTime } from "../../core/clock.ts";
 import { canonicalJson } from "../../core/json.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { activityOf, type RunEvent } from "../../runs/events.ts";
-import type { RunRequest, RunSummary, RunView } from "../../runs/run.ts";
-import { contentOf, isApproval, nameOf } from "../../runs/run.ts";
-import type { ScheduleView } from "../../runs/schedule.ts";
+import {
+  type RunRequest,
+  type RunSummary,
+  type RunView,
+  contentOf,
+  isApproval,
+  nameOf,
+} from "../../runs/run.ts";
+import type { Schedule } from "../../runs/schedule.ts";
 import { offeredDecisions, offeredRules } from "../../tools/call-request.ts";
 import { requestText } from "../../tools/check-answer.ts";
 import { factsDigest } from "../page/proposed.ts";
@@ -18,40 +27,58 @@ export function shownNow(request: RunRequest): string {
   return factsDigest([request.id, canonicalJson(Object.fromEntries(content))]);
 }
 
-export function apiRequest(request: RunRequest): object {
-  const own = { ...request, agent: agentLabel(request.agent), shown: shownNow(request) };
-  if (!isApproval(request))
-    return { ...own, text: requestText(request), asked_by: askedBy(request), asked: contentOf(request) };
-  const { args, answer, same, preview } = request;
-  const given = answer?.type === "edit" ? { type: "edit", arguments: answer.editedAction.args } : answer;
-  const rules = offeredRules(request).map((offer) => offer.rules);
-  const offered = { decisions: offeredDecisions(request), rules, same: same?.text };
-  return { ...preview, ...own, ...offered, preview: preview.kind, arguments: args, answer: given };
-}
-
-export const apiRun = (view: RunView) => ({ ...runDocument(view), requests: view.requests.map(apiRequest) });
-
-export const apiEvent = (event: RunEvent): object => {
-  const { agent } = event;
-  return {
-    ...event,
-    agent: agentLabel(agent),
-    call_ids: agent.map((one) => one.callId),
-    line: activityOf(event),
-  };
+type Context = Pick<ScreenContext, "folderOf">;
+/** Fields of documents by their names, besides those of the value. */
+const FIELDS: Readonly<Record<string, (value: never, context: Context) => object>> = {
+  Run: (view: RunView) => ({ ...runDocument(view), requests: view.requests }),
+  RunSummary: (run: RunSummary, { folderOf }) => ({
+    run_id: run.id,
+    // A task may be long.
+    name: nameOf(run).slice(0, 300).toWellFormed(),
+    folder: folderOf?.(run),
+    schedule_id: run.schedule?.id,
+    failure_reason: run.failure?.reason,
+    queue: run.place,
+    agents: run.subagents,
+    usage: usageDocument(run.usage, run.hasUnknownCost ? undefined : run.costUsd),
+  }),
+  Request: (request: RunRequest) => {
+    const own = { agent: agentLabel(request.agent), shown: shownNow(request) };
+    if (!isApproval(request))
+      return { ...own, text: requestText(request), asked_by: askedBy(request), asked: contentOf(request) };
+    const { args, answer, same, preview, kind } = request;
+    const given = answer?.type === "edit" ? { type: "edit", arguments: answer.editedAction.args } : answer;
+    const rules = offeredRules(request).map((offer) => offer.rules);
+    const offered = { decisions: offeredDecisions(request), rules, same: same?.text };
+    return { ...preview, ...own, ...offered, kind, preview: preview.kind, arguments: args, answer: given };
+  },
+  Event: (event: RunEvent) => {
+    const calls = event.agent.map(({ callId }) => callId);
+    return { agent: agentLabel(event.agent), call_ids: calls, line: activityOf(event) };
+  },
+  Schedule: (schedule: Schedule, { folderOf }) => ({
+    limits: schedule.limits && limitsDocument(schedule.limits),
+    folder: folderOf?.(schedule),
+  }),
 };
 
-export function apiSummary(run: RunSummary, { folderOf }: ScreenContext): object {
-  const { usage, costUsd, hasUnknownCost, schedule, failure, place: queue, subagents: agents } = run;
-  const ids = { run_id: run.id, schedule_id: schedule?.id, failure_reason: failure?.reason };
-  // A task may be long.
-  const name = nameOf(run).slice(0, 300).toWellFormed();
-  const spent = usageDocument(usage, hasUnknownCost ? undefined : costUsd);
-  return { ...run, ...ids, name, folder: folderOf?.(run), usage: spent, queue, agents };
+/** The fields of a schema alone. The value has them in camel case too, and times as numbers. */
+export function documentOf(schema: unknown, value: unknown, context: Context): unknown {
+  if (value === undefined) return undefined;
+  if (schema instanceof z.ZodOptional) return documentOf(schema.unwrap(), value, context);
+  if (schema instanceof z.ZodISODateTime && typeof value === "number") return isoTime(value);
+  if (schema instanceof z.ZodArray && Array.isArray(value))
+    return value.map((item) => documentOf(schema.element, item, context));
+  if (!(schema instanceof z.ZodObject) || !isRecord(value)) return value;
+  // The values of a document with a name are those of its function.
+  const more = FIELDS[schema.meta()?.id ?? ""]?.(value as never, context);
+  const all: Record<string, unknown> = { ...value, ...more };
+  const fields = Object.entries(schema.shape).map(([name, field]) => [
+    name,
+    documentOf(field, all[name] ?? all[camelCase(name)], context),
+  ]);
+  return Object.fromEntries(fields);
 }
 
-export function apiSchedule(schedule: Partial<ScheduleView>, context: ScreenContext): object {
-  const { limits, runs, environment = "" } = schedule;
-  const own = { limits: limits && limitsDocument(limits), folder: context.folderOf?.({ environment }) };
-  return { ...schedule, ...own, runs: runs?.map((run) => apiSummary(run, context)) };
-}
+export const camelCase = (name: string): string =>
+  name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());

@@ -1,7 +1,5 @@
 /** Reads the schemas of routes.json. */
 import { z } from "zod";
-import { isoTime } from "../../core/clock.ts";
-import { isRecord } from "../../core/unknown.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import { RunDocument } from "../views/run-document.ts";
 import table from "./routes.json" with { type: "json" };
@@ -37,7 +35,7 @@ const SCHEMAS = new Map<string, z.ZodType>([
     }),
   ],
 ]);
-for (const [name, notation] of Object.entries(table.documents))
+for (const [name, notation] of Object.entries<Notation>(table.documents))
   SCHEMAS.set(name, readSchema(notation).meta({ id: name }));
 const Run = RunDocument.omit({ approvals: true, questions: true, last_seq: true });
 SCHEMAS.set("Run", Run.extend({ requests: readSchema("Request[]") }).meta({ id: "Run" }));
@@ -56,21 +54,3 @@ export function readSchema(notation: Notation): z.ZodType {
   );
   return z.strictObject(Object.fromEntries(fields) as z.ZodRawShape); // as they were just made
 }
-
-/** A document: the fields of its schema, of a value that has them in camel case too, and times as numbers. */
-export function documentOf(schema: unknown, value: unknown): unknown {
-  if (schema instanceof z.ZodOptional)
-    return value === undefined ? value : documentOf(schema.unwrap(), value);
-  if (schema instanceof z.ZodISODateTime && typeof value === "number") return isoTime(value);
-  if (schema instanceof z.ZodArray && Array.isArray(value))
-    return value.map((item) => documentOf(schema.element, item));
-  if (!(schema instanceof z.ZodObject) || !isRecord(value)) return value;
-  const fields = Object.entries(schema.shape).map(([name, field]) => [
-    name,
-    documentOf(field, value[name] ?? value[camelCase(name)]),
-  ]);
-  return Object.fromEntries(fields);
-}
-
-export const camelCase = (name: string): string =>
-  name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());

@@ -5,19 +5,19 @@ import { headOf } from "../../core/text.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { type RunView, isFinal } from "../../runs/run.ts";
 import { SECURITY_HEADERS } from "../page/responses.ts";
-import { apiEvent, apiRequest, apiRun } from "./documents.ts";
+import { documentOf } from "./documents.ts";
 import type { Call } from "./routes.ts";
-import { documentOf, readSchema } from "./schema.ts";
+import { readSchema } from "./schema.ts";
 
 const KEEP_ALIVE_MS = 10_000;
 const HEADERS = { ...SECURITY_HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no" };
 
 /** Sends server-sent events until the run has ended, the reader leaves or `stop` aborts. */
-export async function followRun({ runs, run, reply }: Call, view: RunView, stop: AbortSignal) {
+export async function followRun({ runs, run, reply, context }: Call, view: RunView, stop: AbortSignal) {
   const { request, response } = reply;
   const send = async (name: string, document: string, value: object, seq?: number): Promise<void> => {
     if (stop.aborted) return;
-    const data = JSON.stringify(documentOf(readSchema(document), value));
+    const data = JSON.stringify(documentOf(readSchema(document), value, context));
     response.write(`${seq === undefined ? "" : `id: ${seq}\n`}event: ${name}\ndata: ${data}\n\n`);
     // Over HTTP `write` always says that there is room.
     if (response.writableNeedDrain) await once(response, "drain", { signal: stop }).catch(() => undefined);
@@ -30,15 +30,14 @@ export async function followRun({ runs, run, reply }: Call, view: RunView, stop:
   try {
     const { lastSeq } = view.run;
     const known = Number(/^\d{1,15}$/.exec(String(request.headers["last-event-id"]))?.[0] ?? Infinity);
-    if (known > lastSeq) await send("snapshot", "Run", apiRun(view), lastSeq);
+    if (known > lastSeq) await send("snapshot", "Run", view, lastSeq);
     const texts = new Map<string, string>();
     for await (const event of runs.watch.live(run, { after: Math.min(known, lastSeq), signal: stop })) {
       if (event.kind !== "live_text") {
         const id = memberOf(event.data, "approvalId") ?? memberOf(event.data, "questionId");
         const requests = id === undefined ? [] : ((await runs.read.view(run))?.requests ?? []);
-        const found = requests.find((one) => one.id === id);
-        const request = found && apiRequest(found);
-        await send("event", "Event", { ...apiEvent(event), request }, event.seq);
+        const request = requests.find((one) => one.id === id);
+        await send("event", "Event", { ...event, request }, event.seq);
         continue;
       }
       const before = texts.get(event.id) ?? "";
@@ -50,8 +49,7 @@ export async function followRun({ runs, run, reply }: Call, view: RunView, stop:
     }
     const last = await runs.read.view(run);
     // Otherwise the server closes, or the run was deleted.
-    if (last !== undefined && isFinal(last.run.status))
-      await send("end", "Run", apiRun(last), last.run.lastSeq);
+    if (last !== undefined && isFinal(last.run.status)) await send("end", "Run", last, last.run.lastSeq);
   } finally {
     clearInterval(alive);
     response.end();
