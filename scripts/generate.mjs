@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { apiPage } from "./generate/api-page.mjs";
 import { clientsPage } from "./generate/clients-page.mjs";
 import { configurationPage, configurationSchema } from "./generate/configuration.mjs";
 import { readFacts } from "./generate/facts.mjs";
@@ -26,6 +27,7 @@ async function generatedFiles() {
     export * from "./src/cli/clients/entries.ts";
     export * from "./src/config/schema.ts";
     export * from "./src/config/settings.ts";
+    export { openApi } from "./src/server/api/openapi.ts";
     export { CLIENTS, resultForm } from "./src/server/calls/known-clients.ts";
     export { toJSONSchema } from "zod";
   `);
@@ -33,6 +35,7 @@ async function generatedFiles() {
   return [
     { path: "docs/configuration.md", text: () => configurationPage(schema, sources) },
     { path: "config.schema.json", text: () => json(schema) },
+    { path: "docs/api.md", text: () => apiPage(read("docs/api.md"), sources) },
     { path: "docs/clients.md", text: () => clientsPage(sources, manifest) },
     { path: "package.json", text: () => json(manifest) },
     {

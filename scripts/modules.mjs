@@ -13,7 +13,7 @@ import { parseSync } from "oxc-parser";
 const LAYERS = {
   agent: "contracts messages budget step models calls compaction layers mcp-tools langgraph build agent.ts",
   server:
-    "contracts auth views page calls resources delivery tasks events tools protocol stdio ag-ui http acp",
+    "contracts auth views page calls resources delivery tasks events tools protocol stdio ag-ui http api acp",
 };
 const ORDER = Object.entries(LAYERS).flatMap(([folder, layers]) =>
   layers.split(" ").map((layer) => `${folder}/${layer}`),

@@ -11,7 +11,7 @@ const page = (name: string) => ({ text: titleOf(name), link: `/${name}` });
 const PAGES = {
   Begin: ["clients", "models", "approvals", "questions", "web", "page", "recipes"],
   "Set up": ["tools", "http", "scale", "platforms", "reliability", "configuration"],
-  "Build on it": ["starter", "guide", "langchain", "ai-sdk"],
+  "Build on it": ["api", "starter", "guide", "langchain", "ai-sdk"],
   More: ["faq"],
 };
 

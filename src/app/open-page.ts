@@ -43,9 +43,10 @@ export function pageOf(config: Config, deps: ServerDeps, publicUrl: URL | undefi
   return { runs, sharedRuns, clock, logger, openCommand, key, publicUrl, ...pageFacts(config) };
 }
 
-function pageFacts(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "isHere"> {
+function pageFacts(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "isHere" | "api"> {
   const isHere = worksIn(config.workspace);
   return {
+    api: async (request) => (await import("../server/api/api.ts")).answerApi(request),
     settings:
       config.workspaceFolder !== undefined
         ? { folder: "A folder of its own", folderSetBy: texts.setByPattern }

@@ -78,6 +78,7 @@ export const linesPath = (run: string, subject: Readonly<Record<string, string>>
 export const schedulePath = (id?: string): string =>
   id === undefined ? "/schedules" : `/schedules#${encodeURIComponent(id)}`;
 
+export const isApiAddress = (path: string): boolean => /^\/api(?:\/|$)/.test(path);
 export const serversPath = (): string => "/servers";
 /** Address of the links to runs and the subscriptions. */
 export const accessPath = (): string => "/access";

@@ -1,10 +1,12 @@
 /** The page at the address of the HTTP server, for people who log in with a token. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Pages, type PagesOptions, isPageAddress } from "../page/pages.ts";
+import { isApiAddress } from "../contracts/viewer.ts";
 import type { SharedRuns } from "../../runs/shares.ts";
 import { Reply, isFrom } from "../page/responses.ts";
 import { SharedLinks, SharingSignIn } from "../page/shared-links.ts";
-import { TokenSignIn, type TokenSignInOptions } from "../page/token-sign-in.ts";
+import { secretOf } from "../page/tab-secrets.ts";
+import { TokenSignIn, type TokenSignInOptions, bearerSignIn } from "../page/token-sign-in.ts";
 
 export interface HttpPageOptions
   extends
@@ -18,11 +20,13 @@ export interface HttpPageOptions
 
 export class HttpPage {
   readonly #pages: Pages;
+  readonly #tokens: TokenSignInOptions["tokens"];
   readonly #publicUrl: URL | undefined;
 
   constructor(options: HttpPageOptions, { tokens }: Pick<TokenSignInOptions, "tokens">) {
     const base = options.publicUrl?.pathname.replace(/(?<!\/)\/+$/, "") ?? "";
     this.#publicUrl = options.publicUrl;
+    this.#tokens = tokens;
     const own = new TokenSignIn({ ...options, tokens });
     const { key, sharedRuns: runs, logger } = options;
     const sharing = runs && new SharedLinks({ key, runs, holds: (made) => tokens.holds(made) });
@@ -31,8 +35,10 @@ export class HttpPage {
   }
 
   /** True if a request is for the page, and not for MCP. */
-  isFor({ method, url = "" }: IncomingMessage): boolean {
+  isFor(request: IncomingMessage): boolean {
+    const { method, url = "" } = request;
     const path = url.split("?", 1)[0] ?? "";
+    if (isApiAddress(path)) return secretOf(request) !== undefined;
     // Clients that take the server's address for the endpoint get the endpoint's address.
     return path === "/" ? method === "GET" || method === "HEAD" : isPageAddress(path);
   }
@@ -51,6 +57,11 @@ export class HttpPage {
         ? "This came from another address than that of the page. Where a proxy changes it, the setting http.publicUrl has to say what browsers see."
         : `Open the page at ${own}.`,
     );
+  }
+
+  /** Answers a request for the API by its token. Its host and origin have been checked as for MCP. */
+  serveApi(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.#pages.serve(request, response, bearerSignIn(this.#tokens));
   }
 
   close(): void {

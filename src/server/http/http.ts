@@ -8,7 +8,6 @@ import {
   PROTOCOL_VERSION_META_KEY,
   isInitializeRequest,
   isJSONRPCRequest,
-  isJsonContentType,
   isLegacyRequest,
 } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock, systemClock } from "../../core/clock.ts";
@@ -21,6 +20,7 @@ import { type Authenticator, HELD_MS, principalOf } from "../auth/auth.ts";
 import type { AgUiEndpoint } from "../ag-ui/ag-ui.ts";
 import { scopeChallenge } from "./challenge.ts";
 import type { ErrorAnswer } from "../contracts/envelope.ts";
+import { isApiAddress } from "../contracts/viewer.ts";
 import type { ResourceChanges } from "../contracts/changes.ts";
 import {
   RateLimit,
@@ -105,18 +105,9 @@ function sendTooMany(response: ServerResponse, what: string, seconds: number): v
 }
 
 async function taken(request: AuthenticatedRequest, response: ServerResponse) {
-  if (!isJsonContentType(request.headers["content-type"] ?? null)) {
-    sendError(response, 415, -32000, "Unsupported media type: send application/json");
-    return undefined;
-  }
-  // Compressed bodies are refused, because they may unpack to any size.
-  if (!/^(identity)?$/i.test(request.headers["content-encoding"]?.trim() ?? "")) {
-    response.setHeader("accept-encoding", "identity");
-    sendError(response, 415, -32000, "Unsupported content encoding: send the body uncompressed");
-    return undefined;
-  }
   const read = await readJsonBody(request);
   if (read.ok) return read;
+  if (read.status === 415) response.setHeader("accept-encoding", "identity");
   sendJson(response, read.status, read.answer);
   return undefined;
 }
@@ -232,7 +223,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   if (options.authenticator === undefined) requireLoopback(options.host);
   const endpoint = createEndpoint(options);
   const { logIn, page } = await openPages(options, endpoint);
-  const handle = createHandler(options, endpoint, [logIn, page]);
+  const handle = createHandler(options, endpoint, { logIn, page });
   const server = createServer(serverLimits(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
     endpoint.guard(response);
@@ -298,7 +289,7 @@ async function openPages({ logIn, page }: HttpOptions, { tokens, rateLimit }: En
 function createHandler(
   options: HttpOptions,
   endpoint: Endpoint,
-  pages: readonly (LoginServer | HttpPage | undefined)[],
+  { logIn, page }: { logIn?: LoginServer | undefined; page?: HttpPage | undefined },
 ) {
   const { operations } = endpoint;
   const guard = createRequestGuard(options);
@@ -307,7 +298,7 @@ function createHandler(
   return async (request: AuthenticatedRequest, response: ServerResponse): Promise<void> => {
     if (await operations.probe(request, response, pathOf(request))) return;
     if (!hasSingleHeaders(request, response)) return;
-    const pageOfRequest = pages.find((one) => one?.isFor(request));
+    const pageOfRequest = [logIn, page].find((one) => one?.isFor(request));
     if (!(pageOfRequest ? hostGuard : guard)(request, response)) return;
     if (operations.isClosing) {
       response.setHeader("connection", "close");
@@ -315,6 +306,7 @@ function createHandler(
     }
     if (pageOfRequest !== undefined) return pageOfRequest.serve(request, response);
     if (answerCors(request, response, allows)) return;
+    if (page !== undefined && isApiAddress(pathOf(request))) return page.serveApi(request, response);
     await route(endpoint, request, response);
   };
 }

@@ -1,5 +1,6 @@
 /** Reads the bodies of requests, and checks their headers against them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { isJsonContentType } from "@modelcontextprotocol/server";
 import { MAX_MESSAGE_BYTES, MESSAGE_TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
 import { type ErrorAnswer, errorAnswer, readMessages } from "../contracts/envelope.ts";
 
@@ -8,6 +9,15 @@ type JsonBody = { ok: true; value: unknown } | RefusedBody;
 
 /** Reads a request body as JSON. Stops reading it at the limit. */
 export async function readJsonBody(request: IncomingMessage): Promise<JsonBody> {
+  const { headers } = request;
+  const unsupported = (what: string): JsonBody => {
+    return { ok: false, status: 415, answer: errorAnswer(null, -32_000, `Unsupported ${what}`) };
+  };
+  if (!isJsonContentType(headers["content-type"] ?? null))
+    return unsupported("media type: send application/json");
+  // Compressed bodies are refused, because they may unpack to any size.
+  if (!/^(identity)?$/i.test(headers["content-encoding"]?.trim() ?? ""))
+    return unsupported("content encoding: send the body uncompressed");
   const tooLong: JsonBody = { ok: false, status: 413, answer: errorAnswer(null, -32_000, MESSAGE_TOO_LONG) };
   if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return tooLong;
   const chunks: Buffer[] = [];

@@ -15,13 +15,14 @@ import { type SentForm, workOf } from "./forms.ts";
 import { type Follow, type LiveScreen, markAt, sendLive } from "./live.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { Reply, readForm } from "./responses.ts";
-import type { PartScreen, Picture, ScreenContext, ScreenFacts } from "./screen-context.ts";
+import type { ApiEndpoint, PartScreen, Picture, ScreenContext, ScreenFacts } from "./screen-context.ts";
 import { missingScreen, waitingFor } from "./screen-context.ts";
 import { accessScreen, rulesScreen, type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { HELD_MS } from "../auth/auth.ts";
 import {
   accessPath,
+  isApiAddress,
   isShared,
   may,
   mayRun,
@@ -49,6 +50,8 @@ export interface PagesOptions extends ScreenFacts {
   signIn: SignIn;
   /** Path below which browsers reach the page. Default: none. */
   base?: string;
+  /** Answers requests for the API. Absent: there is none. */
+  api?: ApiEndpoint | undefined;
   /** Takes one request of a principal; the seconds to wait when there were too many, else 0. Default: no limit. */
   take?: (principal: Principal) => number;
 }
@@ -81,11 +84,15 @@ export class Pages {
     this.#changes = new ChangeReader(options.clock);
   }
 
-  /** Answers a request whose host and origin have been checked. */
-  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Answers a request whose host and origin have been checked. `signIn`: for the API, if its sessions are others. */
+  async serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    signIn: Pick<SignIn, "find"> = this.#options.signIn,
+  ): Promise<void> {
     const reply = new Reply(request, response, this.#options.base);
     try {
-      await this.#answer(reply);
+      await this.#answer(reply, signIn);
     } catch (error) {
       const reference = randomUUID();
       this.#options.logger.error("page.failed", { reference, error });
@@ -95,13 +102,24 @@ export class Pages {
     }
   }
 
-  async #answer(reply: Reply): Promise<void> {
-    const { signIn } = this.#options;
+  async #answer(reply: Reply, ofApi: Pick<SignIn, "find">): Promise<void> {
+    const { signIn, api, logger } = this.#options;
     const { request } = reply;
     // The address is joined as text, because a path of two slashes would be resolved as another host.
     const address = `http://page${request.url ?? "/"}`;
     const url = parsedUrl(address);
     if (url === undefined) return reply.html(404, signIn.nothing);
+    if (isApiAddress(url.pathname) && api !== undefined)
+      return api({
+        reply,
+        url,
+        find: (runId) => ofApi.find(request, url, runId),
+        context: (session) => this.#context(session),
+        take: (session) => this.#options.take?.(whoseShare(session)) ?? 0,
+        hold: (session, send) => this.#hold(session, send),
+        signal: this.stop.signal,
+        logger,
+      });
     const asset = request.method === "GET" ? assetAt(url.pathname) : undefined;
     if (asset !== undefined) return reply.asset(asset);
     const isForDocument = secretOf(request) === undefined && /^(?:GET|HEAD)$/.test(request.method ?? "");
@@ -253,21 +271,27 @@ export class Pages {
   }
 
   async #follow(reply: Reply, { url, session, runId }: Asked, live: LiveScreen): Promise<void> {
-    const principal = whoseShare(session);
-    const open = this.#live.get(principal) ?? 0;
-    const all = [...this.#live.values()].reduce((sum, one) => sum + one, 0);
-    if (open >= MAX_LIVE.each || all >= MAX_LIVE.all)
-      return reply.text(503, "text/plain", "Too many pages are open");
-    this.#live.set(principal, open + 1);
     const isSignedIn = async (): Promise<boolean> =>
       (await this.#options.signIn.find(reply.request, url, runId)).ok;
     const read = async (): Promise<Picture | undefined> => ((await isSignedIn()) ? live.read() : undefined);
+    const { clock } = this.#options;
+    const [isOnce, isWhole] = [url.searchParams.has("once"), url.searchParams.has("whole")];
+    const mark = url.searchParams.get("mark") ?? "";
+    const following = { clock, mark, isWhole, isOnce, signal: this.stop.signal };
+    const isSent = await this.#hold(session, () => sendLive(reply, { ...live, read }, following));
+    if (!isSent) reply.text(503, "text/plain", "Too many pages are open");
+  }
+
+  /** Sends a stream, which counts while it is open. False: there are too many. */
+  async #hold(session: PageSession, send: () => Promise<void>): Promise<boolean> {
+    const principal = whoseShare(session);
+    const open = this.#live.get(principal) ?? 0;
+    const all = [...this.#live.values()].reduce((sum, one) => sum + one, 0);
+    if (open >= MAX_LIVE.each || all >= MAX_LIVE.all) return false;
+    this.#live.set(principal, open + 1);
     try {
-      const { clock } = this.#options;
-      const [isOnce, isWhole] = [url.searchParams.has("once"), url.searchParams.has("whole")];
-      const mark = url.searchParams.get("mark") ?? "";
-      const following = { clock, mark, isWhole, isOnce, signal: this.stop.signal };
-      await sendLive(reply, { ...live, read }, following);
+      await send();
+      return true;
     } finally {
       const left = (this.#live.get(principal) ?? 1) - 1;
       if (left > 0) this.#live.set(principal, left);

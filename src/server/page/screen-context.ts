@@ -10,6 +10,8 @@ import { type HeadLook, renderRunHead } from "../views/room/run-head.ts";
 import type { Sharing } from "../views/room/share.ts";
 import type { Screen } from "../views/room/shell.ts";
 import type { StartSettings } from "../views/room/start-choices.ts";
+import type { SignedIn } from "./link-sign-in.ts";
+import type { Reply } from "./responses.ts";
 import type { SharedLinks } from "./shared-links.ts";
 
 /** Facts about a server and its runs that screens show. */
@@ -34,6 +36,19 @@ export interface ScreenContext extends ScreenFacts {
   session: PageSession;
   changeOf: (runs: PrincipalRuns, run: Run) => Promise<ProposedChange | undefined>;
 }
+
+/** A request for the API. `find`: the session, now and while a stream is open. `hold` counts a stream; false: too many. */
+export interface ApiRequest extends Pick<ScreenFacts, "logger"> {
+  reply: Reply;
+  url: URL;
+  find: (runId: string | undefined) => Promise<SignedIn>;
+  context: (session: PageSession) => Promise<ScreenContext>;
+  /** Takes one request; the seconds to wait when there were too many, else 0. */
+  take: (session: PageSession) => number;
+  hold: (session: PageSession, send: () => Promise<void>) => Promise<boolean>;
+  signal: AbortSignal;
+}
+export type ApiEndpoint = (request: ApiRequest) => Promise<void>;
 
 /** Reads one part of a run, which its page links to. `undefined`: there is none. */
 export type PartScreen = (

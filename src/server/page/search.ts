@@ -25,7 +25,7 @@ export async function searchScreen(
   const { session } = context;
   const text = (query.get("q") ?? "").trim().slice(0, MAX.query).toWellFormed();
   const isPart = query.get("part") === "names" && text !== "";
-  const { all, waiting, counts, files, memories } = await read(context, text, isPart, signal);
+  const { all, waiting, counts, files, memories } = await search(context, text, isPart, signal);
   const commands = findCommands(text, query.get("run") ?? "", waiting, counts);
   if (mayRun(session) && has(SCHEDULES.name, text)) commands.push(SCHEDULES);
   const isFound = Object.values(all).some(({ length }) => length > 0) || commands.length > 0;
@@ -55,7 +55,8 @@ export async function searchScreen(
   return { title, place: "search", waiting, isLive: false, session, main };
 }
 
-async function read(context: ScreenContext, text: string, namesOnly: boolean, signal: AbortSignal) {
+/** Searches runs, files and memories; `namesOnly` leaves contents out. */
+export async function search(context: ScreenContext, text: string, namesOnly: boolean, signal: AbortSignal) {
   const { runs, folderOf } = context;
   const patience = AbortSignal.timeout(namesOnly ? PATIENCE_MS.names : PATIENCE_MS.all);
   const until = AbortSignal.any([signal, patience]);

@@ -1,6 +1,7 @@
 /** Lets in people who log in with a token, such as MCP clients send. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import type { AuthInfo } from "@modelcontextprotocol/server";
 import { EncryptJWT, errors, jwtDecrypt } from "jose";
 import { z } from "zod";
 import { SCOPES } from "../../runs/run.ts";
@@ -13,7 +14,7 @@ import type { Html } from "../views/html.ts";
 import { renderLogIn } from "../views/room/log-in.ts";
 import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { LIFETIME_MS } from "../contracts/viewer.ts";
+import { LIFETIME_MS, type PageSession } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./link-sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
 import problems from "./sign-in-problems.json" with { type: "json" };
@@ -84,10 +85,7 @@ export class TokenSignIn implements SignIn {
       const { status, text } = problem ?? problems.ended;
       return { ok: false, status, page: this.#form(next, text), proof };
     }
-    const scopes = SCOPES.filter((scope) => allows(checked.auth, scope));
-    const { jti: id, sub: principal } = session;
-    const opened = { id, principal, scopes, isLoggedIn: true, madeWith: () => madeWith(checked.auth) };
-    return { ok: true, session: opened, proof };
+    return { ok: true, session: sessionOf(checked.auth, session.jti), proof };
   }
 
   async #logIn(reply: Reply): Promise<void> {
@@ -206,6 +204,26 @@ export class TokenSignIn implements SignIn {
       .update("page seal")
       .digest();
   }
+}
+
+const sessionOf = (auth: AuthInfo, id: string): PageSession => {
+  const scopes = SCOPES.filter((scope) => allows(auth, scope));
+  return { id, principal: principalOf(auth), scopes, isLoggedIn: true, madeWith: () => madeWith(auth) };
+};
+
+/** Finds the session of one request by its bearer token, such as MCP clients send. */
+export function bearerSignIn(tokens: Tokens): Pick<SignIn, "find"> {
+  let how: "check" | "recheck" = "check";
+  return {
+    find: async (request) => {
+      const checked = await tokens[how](request, request.headers.authorization);
+      how = "recheck";
+      if (checked.ok) return { ok: true, session: sessionOf(checked.auth, principalOf(checked.auth)) };
+      const { wait, response } = checked;
+      const headers = wait > 0 ? { "retry-after": String(wait) } : Object.fromEntries(response.headers);
+      return { ok: false, status: wait > 0 ? 429 : response.status, page: SHELL, headers };
+    },
+  };
 }
 
 interface Granted {

@@ -1,0 +1,56 @@
+/** Reads the schemas of routes.json. */
+import { z } from "zod";
+import { MAX_TASK } from "../../runs/run.ts";
+import { RunDocument } from "../views/run-document.ts";
+import table from "./routes.json" with { type: "json" };
+
+/** A name, with `[]` for a list; texts that begin with `=`, with `|` between them; a union; or fields, `?` if optional. */
+export type Notation = string | readonly Notation[] | { readonly [field: string]: Notation };
+
+const run = RunDocument.shape;
+const text = z.string();
+const count = z.coerce.number().int().min(0);
+const choices = run.limits.unwrap().strict();
+const record = (value: z.ZodType): z.ZodType => z.record(text, value);
+const SCHEMAS = new Map<string, z.ZodType>([
+  ...Object.entries({ text, int: z.int(), number: z.number(), flag: z.boolean(), time: z.iso.datetime() }),
+  ...Object.entries({ value: z.unknown(), values: record(z.unknown()), texts: record(text), count }),
+  ...Object.entries({ status: run.status, limits: run.limits, queue: run.queue }),
+  ...Object.entries({
+    name: text.min(1).max(200),
+    short: text.max(500),
+    long: text.max(4000),
+    true: z.literal(true),
+  }),
+  ...Object.entries({ path: text.max(4000).startsWith("/"), page: count.min(1).max(500) }),
+  ["usage", run.usage.omit({ models: true })],
+  ["task", text.max(MAX_TASK).regex(/\S/, "Write what the agent should do")],
+  ["places", record(z.union([z.literal("all"), z.array(z.int().min(0))]))],
+  ["answers", record(z.union([text, z.number(), z.boolean(), z.array(text)]))],
+  // Named as the service has them.
+  [
+    "chosen",
+    choices.transform(({ cost_usd: costUsd, model_calls, tool_calls, work_seconds, ...rest }) => {
+      return { ...rest, costUsd, modelCalls: model_calls, toolCalls: tool_calls, workTime: work_seconds };
+    }),
+  ],
+]);
+for (const [name, notation] of Object.entries<unknown>(table.documents))
+  SCHEMAS.set(name, readSchema(notation as Notation).meta({ id: name })); // the file has no others
+const Run = RunDocument.omit({ approvals: true, questions: true, last_seq: true });
+SCHEMAS.set("Run", Run.extend({ requests: readSchema("Request[]") }).meta({ id: "Run" }));
+
+/** An object has no other fields than its own. */
+export function readSchema(notation: Notation): z.ZodType {
+  if (typeof notation === "string") {
+    if (notation.endsWith("[]")) return z.array(readSchema(notation.slice(0, -2)));
+    const schema = notation.startsWith("=") ? z.enum(notation.slice(1).split("|")) : SCHEMAS.get(notation);
+    if (schema === undefined) throw new Error(`routes.json has no schema ${notation}`);
+    return schema;
+  }
+  if (Array.isArray(notation)) return z.union(notation.map((one: Notation) => readSchema(one)));
+  const fields = Object.entries(notation).map(([name, field]: [string, Notation]) =>
+    name.endsWith("?") ? [name.slice(0, -1), readSchema(field).optional()] : [name, readSchema(field)],
+  );
+  return z.strictObject(Object.fromEntries(fields) as z.ZodRawShape); // as they were just made
+}
