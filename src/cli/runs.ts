@@ -9,7 +9,7 @@ import { capital, displayName, oneLine, showControl } from "../core/text.ts";
 import { askedCall, decidedText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
-import { LOCAL, STATUS_WORDS, isQuestion, nameOf, waitingIn } from "../runs/run.ts";
+import { LOCAL, STATUS_WORDS, endedEarly, isQuestion, nameOf, waitingIn } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
 import { answerRun } from "./answer-run.ts";
@@ -87,25 +87,17 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     return complain(`--limit must be a whole number from 1 to ${MAX_ALL}.`, 2);
   const isOfAll = flags[ALL_PRINCIPALS] === true;
   const folder = typeof flags["folder"] === "string" ? flags["folder"] : undefined;
+  const page = { limit: MAX_ALL };
   const ofFolder =
-    folder === undefined ? undefined : local.runs.read.summaries({ folder, tasksOnly: true }, { limit });
-  const found: RunHead[] = await (ofFolder ??
-    (isOfAll ? local.operator.listAll(limit) : local.runs.read.list({ limit })));
+    folder === undefined ? undefined : local.runs.read.summaries({ folder, tasksOnly: true }, page);
+  const all: RunHead[] = await (ofFolder ??
+    (isOfAll ? local.operator.listAll(page.limit) : local.runs.read.list(page)));
+  const found = all.slice(0, limit);
   const tasks = new Map<string, ChildRun[]>();
   for (const { id, principal } of flags["tree"] === true ? found : [])
     tasks.set(id, await local.operator.as({ principal }).read.children(id));
-  if (flags["json"] === true) {
-    const below = (run: RunHead) =>
-      tasks.get(run.id)?.map(({ id, name, description, status, startedAt, endedAt }) => ({
-        run_id: id,
-        subagent_type: name,
-        task: description,
-        status,
-        created_at: isoTime(startedAt),
-        ended_at: endedAt === undefined ? undefined : isoTime(endedAt),
-      }));
-    return say(...found.map((run) => JSON.stringify({ ...runRow(run), background_tasks: below(run) })));
-  }
+  if (flags["json"] === true)
+    return say(...found.map((run) => JSON.stringify(runRow(run, tasks.get(run.id)))));
   const others = isOfAll ? "" : await othersText(local);
   if (found.length === 0)
     return say(
@@ -113,12 +105,14 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     );
   const { colors, rowWidth: width } = outputStyle();
   const isOfMany = new Set(found.map(({ environment }) => environment)).size > 1;
+  const widest = found.some(({ stopReason }) => stopReason !== undefined) ? 18 : 9;
   for (const run of found) {
     const id = width === Infinity ? run.id : run.id.slice(0, SHORT_ID);
     const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
     const owner = isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : "";
     const shown = shownStatus(run);
-    const status = (shown === WAITING ? shown : STATUS_WORDS[shown]).padEnd(9) + owner;
+    const stopped = run.stopReason && endedEarly(run.stopReason).replace(/ \(.*/, "");
+    const status = (stopped ?? (shown === WAITING ? shown : STATUS_WORDS[shown])).padEnd(widest) + owner;
     const task = run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run);
     const place = (isOfMany && folderName(run.environment)) || "";
     const named = place === "" ? "" : `${oneLine(showControl(place), 16)}: `;
@@ -131,6 +125,8 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
       say(fit(`  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${text}`, width));
     }
   }
+  if (all.length > limit)
+    say(`\n${counted(all.length - limit, "more run")}: --limit N lists up to ${MAX_ALL}`);
   if (others !== "") say(`\n${others}`);
   const stuck = found.find((run) => shownStatus(run) === WAITING);
   if (process.stdout.isTTY && stuck !== undefined)
@@ -162,7 +158,7 @@ const shownStatus = (run: RunHead): RunHead["status"] | typeof WAITING => {
   return status === "working" && leasedUntil < Date.now() && !waitsForChildren ? WAITING : status;
 };
 
-const runRow = (run: RunHead): object => ({
+const runRow = (run: RunHead, children?: readonly ChildRun[]): object => ({
   run_id: run.id,
   thread_id: run.threadId,
   principal: run.principal,
@@ -172,6 +168,14 @@ const runRow = (run: RunHead): object => ({
   schedule: run.schedule?.name,
   folder: workspaceOf(run.environment),
   task: run.task,
+  background_tasks: children?.map(({ id, name, description, status, startedAt, endedAt }) => ({
+    run_id: id,
+    subagent_type: name,
+    task: description,
+    status,
+    created_at: isoTime(startedAt),
+    ended_at: endedAt === undefined ? undefined : isoTime(endedAt),
+  })),
 });
 
 /** Prints the state of a run: task, todos, agents, open approvals with their effects, open questions, answer. */

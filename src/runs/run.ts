@@ -89,6 +89,8 @@ export interface RunHead {
   leasedUntil?: number;
   /** Sequence number of the newest journal event. */
   lastSeq: number;
+  /** Reason why the run completed early with a partial result, such as `max_iterations`. */
+  stopReason?: string;
 }
 
 /** With the choices that were made for it; limits of the server that are lower count instead. */
@@ -111,8 +113,6 @@ export interface Run extends RunHead, Omit<RunChoices, "changes"> {
   /** Final text, when completed (or what there was, when it ended early). */
   answer?: string;
   structured?: unknown;
-  /** Reason why the run completed early with a partial result, such as `max_iterations`. */
-  stopReason?: string;
   failure?: FailureDetails;
   /** Why it was cancelled, in the words of who cancelled it. */
   cancelReason?: string;
@@ -165,7 +165,6 @@ export interface RunSummary extends RunHead {
   place?: Place;
   /** The beginning of the answer, or why there is none; absent while it is open. */
   outcome?: string;
-  stopReason?: string;
   failure?: Pick<FailureDetails, "reason">;
 }
 

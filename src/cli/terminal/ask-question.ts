@@ -150,6 +150,14 @@ async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal
   }
   const values: [string, string | string[]][] = [];
   for (const field of fields) {
+    // These fields of a review belong to one decision each.
+    const decision =
+      question.kind === "review" &&
+      new Map([
+        ["files", "chosen"],
+        ["branch", "branch"],
+      ]).get(field.name);
+    if (decision && decision !== values[0]?.[1]) continue;
     const value = await askField(field, fields.length === 1, asker, read);
     if (value instanceof Declined) return value.answer;
     if (value.length > 0) values.push([field.name, value]);

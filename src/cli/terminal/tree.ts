@@ -158,7 +158,9 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
     "",
   );
   const branch = `  ${indent}${goesOn(depth, below) ? "├─" : "└─"} `;
-  const calls = width >= 70 && state !== "queued" ? ` ${counted(agent.tool_calls, "call")}` : "";
+  const made = state === "queued" ? "" : ` ${counted(agent.tool_calls, "call")}`;
+  // Equal widths align the steps of all agents.
+  const calls = width >= 70 ? made.padStart(" 999 calls".length) : "";
   // Mark and gap take four columns.
   const room = Math.max(width - displayWidth(branch) - displayWidth(calls) - 4, 0);
   const title = fit(

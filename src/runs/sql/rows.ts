@@ -63,7 +63,8 @@ export type RequestRow = RowOf<Omit<Approval, "kind" | "index" | "callId" | "ans
 };
 
 /** Columns that are fields of a run, and those that it is also made of where its answer does not matter. */
-const HEAD = "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, name";
+const HEAD =
+  "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, name, stop_reason";
 export const HEAD_COLUMNS =
   `${HEAD}, lease_expires_at, runnable, schedule_id, schedule_name, occurrence` as const;
 export type HeadRow = Pick<RunRow, Columns<typeof HEAD_COLUMNS>>;
@@ -98,7 +99,7 @@ export function toRun(row: RunRow): Run {
 function outcomeOf(row: RunRow): Partial<Run> {
   const { failure_reason: reason, failure_message: message } = row;
   return {
-    ...readFields(row, "ended_at, answer, structured, stop_reason, cancel_reason"),
+    ...readFields(row, "ended_at, answer, structured, cancel_reason"),
     // Nobody works on the plan any more.
     todos: fromJson(row.todos).map((todo) =>
       todo.status === "completed" ? todo : { ...todo, status: "pending" },
@@ -108,7 +109,7 @@ function outcomeOf(row: RunRow): Partial<Run> {
 }
 
 const SUMMED =
-  `${HEAD_COLUMNS}, ${USAGE}, subagents_started, subagents_completed, subagents_failed, subagents_cancelled, cost_nanos, unpriced_calls, ended_at, stop_reason, failure_reason` as const;
+  `${HEAD_COLUMNS}, ${USAGE}, subagents_started, subagents_completed, subagents_failed, subagents_cancelled, cost_nanos, unpriced_calls, ended_at, failure_reason` as const;
 export const SUMMARY_COLUMNS = `${SUMMED},
   CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END
     AS outcome,
@@ -118,7 +119,7 @@ export type SummaryRow = Pick<RunRow, Columns<typeof SUMMED>> & { outcome: strin
 
 export const toSummary = (row: SummaryRow): RunSummary => ({
   ...toRunHead(row),
-  ...readFields(row, "ended_at, outcome, stop_reason, pending"),
+  ...readFields(row, "ended_at, outcome, pending"),
   usage: readFields(row, USAGE),
   costUsd: row.cost_nanos / NANOS,
   hasUnknownCost: row.unpriced_calls > 0,

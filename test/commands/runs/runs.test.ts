@@ -29,6 +29,8 @@ test("list has the newest first, and show tells what an open approval would do",
   const short = await home.bin("runs", "list", "--limit", "1");
   expect(short.stdout).toContain(second);
   expect(short.stdout).not.toContain(first);
+  expect(short.stdout).toContain("\n1 more run: --limit N lists up to 1000\n");
+  expect((await home.bin("runs", "list", "--limit", "2")).stdout).not.toContain("more run");
   const { stdout } = await home.bin("runs", "show", second);
   expect(stdout).toContain("list every TODO");
   expect(stdout).toMatch(/\? Approval \S+:0\nThe main agent wants to create /);
@@ -39,6 +41,14 @@ test("list has the newest first, and show tells what an open approval would do",
     status: "input_required",
     approvals: [{ status: "pending" }],
   });
+});
+
+test("list says of a run that a limit stopped that it did", async () => {
+  const home = terminalHome();
+  await home.bin("run", "list every TODO", "--yes", "-q", "--limits-model-calls", "2");
+  const { stdout } = await home.bin("runs", "list");
+  expect(stdout).toMatch(/^run_\S+ +.* stopped at a limit {2}list every TODO$/m);
+  expect(stdout).not.toContain("completed");
 });
 
 test("list says how many runs others have, and the operator views those of all", async () => {

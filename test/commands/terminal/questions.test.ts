@@ -2,7 +2,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { displayWidth } from "../../../src/cli/terminal/text.ts";
+import type { Asker } from "../../../src/cli/terminal/asker.ts";
+import { openQuestion } from "../../../src/cli/terminal/ask-question.ts";
+import { colorsFor, displayWidth } from "../../../src/cli/terminal/text.ts";
+import { askingForReview, writeFiles } from "../../runs/proposing.ts";
+import { mine } from "../../runs/support.ts";
 import { type WireReply } from "../../support/wire-server.ts";
 import { filesIn } from "../../support/files-in.ts";
 import { play } from "./scene.ts";
@@ -55,6 +59,42 @@ test.each([40, 100])("a question is answered field by field, on %i columns", asy
   await terminal.until(/Next task/);
   terminal.type("\r");
   expect(await terminal.exited).toBe(0);
+});
+
+test("a proposed change asks for files and a branch only where the decision needs them", async () => {
+  const { service, question } = await askingForReview({
+    before: { "a.txt": "a\n", "検潮所.md": "b\n" },
+    work: (copy) => writeFiles(copy, { "a.txt": "A\n", "検潮所.md": "B\n" }),
+    isRepository: true,
+  });
+  const prompts = async (...typed: string[]) => {
+    const shown: string[] = [];
+    const asker: Asker = {
+      colors: colorsFor({}, {}),
+      size: () => ({ columns: 80, rows: 40 }),
+      print: (text) => shown.push(text),
+      key: async () => "",
+      line: async () => typed.shift() ?? "",
+      secret: async () => "",
+      edit: async () => undefined,
+    };
+    const { signal } = new AbortController();
+    const answer = await openQuestion(question, "1 of 1", { runs: mine(service), asker }, signal);
+    const given = await answer();
+    return { given, text: shown.join("\n") };
+  };
+  const none = await prompts("4");
+  expect(none.given).toMatchObject({ type: "review", choice: { apply: {} } });
+  expect(none.text).not.toMatch(/^(?:Selected files|Name of the branch)/m);
+  expect(none.text).toMatch(/^Message to the agent/m);
+  const some = await prompts("2", "1");
+  expect(some.given).toMatchObject({ choice: { apply: { "a.txt": "all" } } });
+  expect(some.text).toMatch(/^Selected files/m);
+  expect(some.text).not.toMatch(/^Name of the branch/m);
+  const branch = await prompts("3", "agent/tides");
+  expect(branch.text).toMatch(/^Name of the branch/m);
+  expect(branch.text).not.toMatch(/^Selected files/m);
+  expect(branch.given).toMatchObject({ choice: { branch: "agent/tides" } });
 });
 
 test("a person declines with a word to the agent, also with --yes", async () => {

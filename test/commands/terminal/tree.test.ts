@@ -134,6 +134,21 @@ describe("renderTree", () => {
     expect(new Set(columns).size).toBe(1);
   });
 
+  it.each([80, 120])(
+    "starts the steps of waiting agents where those of the others start, on %i columns",
+    (width) => {
+      const long = agentsOf({ working: 3, queued: 3 }).map((agent) => ({
+        ...agent,
+        description: `検潮所 ${agent.description} ${"and its neighbours ".repeat(5)}`,
+      }));
+      const agents = long.map((agent, at) => ({ ...agent, tool_calls: at === 0 ? 1 : 120 }));
+      const lines = shown({ agents, todos: [] }, { width });
+      const startOf = (line: string): number =>
+        displayWidth(line.slice(0, Math.max(line.indexOf("read_file"), line.indexOf("queued (#"))));
+      expect(new Set(lines.slice(0, 6).map(startOf)).size).toBe(1);
+    },
+  );
+
   it("draws every agent below the one that started it", () => {
     const nested = (ids: string[]) => ({
       ...picture.agents[1]!,
