@@ -39,7 +39,7 @@ it("every picture that people are shown is there, light and dark, and small", ()
 it("the film of the terminal moves by itself, in light and dark, and loads nothing", () => {
   const film = readFileSync(join(ROOT, "docs/pictures/terminal.svg"), "utf8");
   // A person is asked, decides, and reads the answer.
-  const wanted = ["agents at work", "wants to run write_file", ">approve<", "Answer", "completed"];
+  const wanted = ["agents at work", "wants to create", ">approve<", "Answer", "completed"];
   const moving = ["@keyframes", "prefers-color-scheme:dark", "prefers-reduced-motion:reduce"];
   expect([...wanted, ...moving].filter((text) => !film.includes(text))).toEqual([]);
   const foreign = /<script|<image|<foreignObject|url\(|href=|@import|\son\w+=|warning|\/tmp\/|\/home\//gi;
