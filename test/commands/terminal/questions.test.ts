@@ -84,7 +84,7 @@ test("a proposed change asks for files and a branch only where the decision need
     return { given, text: shown.join("\n") };
   };
   const none = await prompts("4");
-  expect(none.given).toMatchObject({ type: "fields", values: { decision: "none" } });
+  expect(none.given).toMatchObject({ type: "review", choice: { apply: {} } });
   expect(none.text).not.toMatch(/^(?:Selected files|Name of the branch)/m);
   expect(none.text).toMatch(/^Message to the agent/m);
   const some = await prompts("2", "1");
