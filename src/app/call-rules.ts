@@ -87,11 +87,7 @@ export function callRules(
 }
 
 /** Names the untrusted source that a built-in tool reads. */
-function untrustedText(
-  name: string,
-  args: Record<string, unknown>,
-  served: readonly string[],
-): string | undefined {
+function untrustedText(name: string, args: Record<string, unknown>, served: readonly string[]) {
   if (name === "web_search") return "results of a web search";
   const url = name === "web_fetch" ? parsedUrl(String(args["url"])) : undefined;
   if (url !== undefined) return `a page of ${displayHost(url)}`;

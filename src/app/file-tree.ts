@@ -154,10 +154,7 @@ const HOME_SKILLS = `${SKILLS_MOUNT}/~`;
  * Mount points of skills that are links to folders elsewhere, as installers of skills make them. Leaves out the links of
  * a folder in a workspace, because its agent may have made them, and all that do not lead to a skill.
  */
-export function linkedSkills(
-  config: SkillsConfig,
-  folders: ReturnType<typeof skillFolders>,
-): [string, string][] {
+export function linkedSkills(config: SkillsConfig, folders: ReturnType<typeof skillFolders>) {
   const { workspace, privatePaths = [], skills, globalSkills } = config;
   const own = workspace === undefined ? undefined : realPath(workspace);
   return folders

@@ -63,11 +63,9 @@ export interface Command {
   run(args: CommandArguments): Promise<ExitCode>;
 }
 
-/** Returns the text of a flag, or undefined if the flag is absent. */
 export const textOf = (value: FlagValues[string]): string | undefined =>
   typeof value === "string" ? value : undefined;
 
-/** Returns the texts of a repeatable flag, or undefined if the flag is absent. */
 export const textsOf = (value: FlagValues[string]): readonly string[] | undefined =>
   typeof value === "object" ? value : undefined;
 

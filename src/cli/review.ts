@@ -218,12 +218,7 @@ async function shownReviews({ config }: LocalRuns): Promise<Shown[]> {
 }
 
 /** Notes that a change was shown: all of it, or some of its files to their end. */
-async function noteShown(
-  local: LocalRuns,
-  run: string,
-  change: ProposedChange,
-  paths?: readonly string[],
-): Promise<void> {
+async function noteShown(local: LocalRuns, run: string, change: ProposedChange, paths?: readonly string[]) {
   const all = await shownReviews(local);
   const before = all.find((one) => one.run === run);
   const versions = versionsOf(change.files);

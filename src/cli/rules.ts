@@ -42,12 +42,7 @@ async function remove(ids: readonly string[], rules: readonly ApprovalRule[], lo
 }
 
 /** Reports whether the rules of the workspace allow a command. */
-function test(
-  args: CommandArguments,
-  command: string,
-  rules: readonly ApprovalRule[],
-  { config }: LocalRuns,
-): ExitCode {
+function test(args: CommandArguments, command: string, rules: readonly ApprovalRule[], local: LocalRuns) {
   const loaded = loadConfig({ flags: args.flags, ...args.host });
   const folder = realPath((loaded.ok && loaded.config.workspace) || ".");
   const shell = existsSync("/bin/bash") ? "bash" : "sh";
@@ -56,7 +51,7 @@ function test(
   if (!line.ok) return say(`Needs approval: ${line.reason}.`);
   const results = [true, false].map((isSandboxed) => {
     const own = rules.filter((rule) => rule.folder === folder && rule.isUnsandboxed === !isSandboxed);
-    const allow = isSandboxed || config.rules.outsideSandbox ? config.rules.allow : [];
+    const allow = isSandboxed || local.config.rules.outsideSandbox ? local.config.rules.allow : [];
     const call = { ...facts, isSandboxed, hasNetwork: !isSandboxed };
     const used = allowingRules(call, [...allow, ...own.map(({ rule }) => rule)]);
     const place = isSandboxed ? "In a sandbox" : "Outside any sandbox";

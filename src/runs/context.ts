@@ -14,7 +14,6 @@ export interface RunContext extends Pick<
   "runs" | "checkpoints" | "environment" | "preflight" | "proposals" | "log"
 > {
   schedules: RunRepository["schedules"];
-  /** Writes of those who work on runs. */
   work: ReturnType<RunRepository["work"]>;
   feed: ChangeFeed;
   /**

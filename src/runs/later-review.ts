@@ -25,16 +25,10 @@ const PATIENCE_MS = 20_000;
 const BUSY = "Another process works on this change. Try again when it is done.";
 
 /** Carries out a choice for a run that has ended. While it is open, its question is answered instead. */
-export const reviewChange: Implements<"changes", "review"> = async (
-  context,
-  principal,
-  runId,
-  choice,
-  by,
-) => {
+export const reviewChange: Implements<"changes", "review"> = async (context, principal, id, choice, by) => {
   const { runs, proposals, underLease, newId, log } = context;
-  const run = await runs.read.run(principal, runId);
-  if (run === undefined) return noRun(runId);
+  const run = await runs.read.run(principal, id);
+  if (run === undefined) return noRun(id);
   if (!isFinal(run.status))
     return refused("open", "The run has not ended. It asks for a review when it is done.");
   const newest = await findNewest(run, runs);
@@ -42,7 +36,7 @@ export const reviewChange: Implements<"changes", "review"> = async (
     const message = `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`;
     return refused("open", message);
   }
-  const change = await proposedChange(context, principal, runId);
+  const change = await proposedChange(context, principal, id);
   if (change === undefined || proposals === undefined)
     return refused("nothing_proposed", "This run has nothing left to apply.");
   const checked = checkAnswer(questionOf(change), { type: "review", choice });
@@ -51,7 +45,7 @@ export const reviewChange: Implements<"changes", "review"> = async (
   const about = { id: newId("review"), by, shown };
   const carryOut = async (fence: Fence): Promise<ReviewOutcome> => {
     // If this process ends before the outcome is noted, `countLeft` finds it.
-    await runs.noteUnapplied(principal, runId, null);
+    await runs.noteUnapplied(principal, id, null);
     const reviewed = await proposals.review(run, choice, about, fence);
     await noteReviews(run, fence, context, reviewed);
     return reviewed;
@@ -62,7 +56,7 @@ export const reviewChange: Implements<"changes", "review"> = async (
     return refused("not_applied", `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`);
   const { record } = outcome;
   const { applied, unapplied } = record;
-  log.info("proposal.applied", { runId, principal, by, applied: applied.length, unapplied });
+  log.info("proposal.applied", { runId: id, principal, by, applied: applied.length, unapplied });
   await tidyThread(run, unapplied, context);
   return { ok: true, record };
 };
@@ -70,12 +64,7 @@ export const reviewChange: Implements<"changes", "review"> = async (
 const refused = <Code extends string>(code: Code, message: string) => ({ ok: false as const, code, message });
 
 /** Notes all reviews of a thread whose runs have ended, also of earlier processes, and the number of unapplied files. */
-async function noteReviews(
-  run: Run,
-  fence: Fence,
-  { runs, proposals }: RunContext,
-  newest?: ReviewOutcome,
-): Promise<number> {
+async function noteReviews(run: Run, fence: Fence, { runs, proposals }: RunContext, newest?: ReviewOutcome) {
   const change = newest?.kind === "done" ? undefined : await proposals?.change(run, { fence });
   const counted = change === undefined ? 0 : change.files.length + change.more;
   const unapplied = newest?.kind === "done" ? newest.record.unapplied : counted;

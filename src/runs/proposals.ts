@@ -35,7 +35,6 @@ export interface ProposedFile extends Pick<
   decided?: { how: "left" | "refused"; message?: string };
 }
 
-/** True if the folder conflicts with a file, or with one of its places. */
 export const hasConflict = ({ conflict, places }: Pick<ProposedFile, "conflict" | "places">): boolean =>
   conflict !== undefined || places.some((place) => place.conflict !== undefined);
 

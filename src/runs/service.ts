@@ -262,7 +262,6 @@ export interface PrincipalRuns {
   };
 }
 
-/** Binds a holder to the runs of its principal. */
 export interface RunsByHolder {
   as(holder: Holder): PrincipalRuns;
 }

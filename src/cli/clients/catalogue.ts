@@ -60,7 +60,6 @@ export interface Place {
 const below = (host: HostFacts, ...path: [string, ...string[]]): string =>
   (host.platform === "win32" ? win32 : posix).join(...path);
 
-/** A row of the table. */
 interface Row extends Partial<Pick<FileClient, "format" | "projectFolder" | "asksForKeys" | "passesShell">> {
   title: string;
   docs: string;
@@ -82,7 +81,6 @@ const CLIENTS = table as Readonly<Record<string, Row>>; // the words of the tabl
 
 const plain = ({ command, args, env }: Start): object => ({ command, args, ...(env ? { env } : {}) });
 
-/** Forms of entries. */
 const ENTRIES = {
   plain,
   typed: (start: Start) => ({ type: "stdio", ...plain(start) }),

@@ -73,13 +73,12 @@ function* startChild(
   return made;
 }
 
-function findChild(
-  parent: string,
-  which: { call: string } | { id: string },
-  lock = " FOR UPDATE",
-): Steps<RunRow | undefined> {
+function findChild(parent: string, which: { call: string } | { id: string }, lock = " FOR UPDATE") {
   const condition = "call" in which ? "parent_call = @call" : "id = @id";
-  return first(`SELECT * FROM runs WHERE parent_id = @parent AND ${condition}${lock}`, { parent, ...which });
+  return first<RunRow>(`SELECT * FROM runs WHERE parent_id = @parent AND ${condition}${lock}`, {
+    parent,
+    ...which,
+  });
 }
 
 /** Sends a message to a child, unless it has ended or got it before; returns the child's state then. */
@@ -139,11 +138,7 @@ function* useElsewhere({ runId: id, rootId: root }: Lease): Steps<Spent & { rese
 }
 
 /** Reserves tokens for a run, unless they do not fit. The lock of the run at the top lets one run do so at a time. */
-function* reserve(
-  lease: Lease,
-  tokens: number,
-  fits: Parameters<SharedBudget["reserve"]>[1],
-): Steps<boolean> {
+function* reserve(lease: Lease, tokens: number, fits: Parameters<SharedBudget["reserve"]>[1]) {
   yield* leases.heldToChange(lease);
   const { reserved, ...others } = yield* useElsewhere(lease);
   if (!fits(others, reserved)) return false;

@@ -77,7 +77,6 @@ export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: 
 
 type OutcomeRow = { type: string | null; outcome: Uint8Array | null; ended_at: number | null };
 
-/** The calls that began under a lease. */
 const begunUnder = byIdentity((_lease: Lease) => new Set<string>());
 
 const effectKey = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdentity) => ({

@@ -138,7 +138,6 @@ export const expired = (now: number, leaseMs: number): Steps<SeenLease[]> =>
     ahead: now + leaseMs,
   });
 
-/** All leases, whoever has them. */
 export const leases = (): Steps<SeenLease[]> =>
   all(`SELECT leases.*, is_connected(owner) AS "isConnected" FROM (${SEEN_LEASES}) leases`);
 

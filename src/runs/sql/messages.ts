@@ -35,12 +35,7 @@ export const byKey = (principal: Principal, key: string): Steps<SentMessage | un
   );
 
 /** Belongs into the transaction of its event. */
-export function* add(
-  runId: string,
-  message: InboxMessage,
-  key: string | undefined,
-  now: number,
-): Steps<void> {
+export function* add(runId: string, message: InboxMessage, key: string | undefined, now: number) {
   const { id, text } = message;
   yield* insert("run_messages", { run_id: runId, id, text, idempotency_key: key ?? null, created_at: now });
 }

@@ -7,7 +7,7 @@ import { defined } from "../../core/unknown.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { messageEntry } from "../events.ts";
 import type { Created, NewRun, Page, StartRequest } from "../ports.ts";
-import type { Principal, Run, RunFilter, RunHead, RunStatus, RunSummary } from "../run.ts";
+import type { Principal, Run, RunFilter, RunHead, RunStatus } from "../run.ts";
 import { breakOff, isFinal, parsePoint } from "../run.ts";
 import { wake } from "./child-reports.ts";
 import { cancelChildren } from "./children.ts";
@@ -65,21 +65,14 @@ export function* listAll(limit: number): Steps<RunHead[]> {
 }
 
 /** Does not look at the text of the filter. */
-export function* summaries(
-  principal: Principal,
-  filter: Omit<RunFilter, "text">,
-  { limit, before }: Page,
-): Steps<RunSummary[]> {
+export function* summaries(principal: Principal, filter: Omit<RunFilter, "text">, { limit, before }: Page) {
   const { condition, values } = ownedRuns(principal, filter);
   const sql = `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE ${condition} AND ${BEFORE}`;
   return (yield* all<SummaryRow>(sql, { ...values, before: before ?? null, limit })).map(toSummary);
 }
 
 /** Condition of the principal's runs that a filter lets through, but for its text. */
-export function ownedRuns(
-  principal: Principal,
-  { status: only, threadId, folder }: Omit<RunFilter, "text">,
-): { condition: string; values: Record<string, string> } {
+export function ownedRuns(principal: Principal, { status: only, threadId, folder }: Omit<RunFilter, "text">) {
   const conditions = [
     "principal = @principal AND parent_id IS NULL",
     ...(only === undefined ? [] : ["status = @status"]),
@@ -269,12 +262,7 @@ const addMessage: typeof send = function* (principal, runId, { id, text, idempot
 };
 
 /** `ended`: it had ended before. `children` end with it. A server that works on it keeps its lease until it stops. */
-export function* cancel(
-  principal: Principal,
-  runId: string,
-  reason: string,
-  now: number,
-): Steps<{ run: Run; ended: boolean; children: string[] } | undefined> {
+export function* cancel(principal: Principal, runId: string, reason: string, now: number) {
   const run = yield* getToChange(principal, runId);
   if (run === undefined || isFinal(run.status)) return run && { run, ended: true, children: [] };
   let children: string[] = [];
@@ -314,11 +302,7 @@ export function* disown(principal: Principal, runId: string): Steps<boolean> {
 const RECENT_MS = 3_600_000;
 
 /** The run that the same request asked for in vain: it is open, or completed not long ago. */
-function* unansweredRun(
-  principal: Principal,
-  request: StartRequest,
-  environment: string,
-): Steps<Run | undefined> {
+function* unansweredRun(principal: Principal, request: StartRequest, environment: string) {
   const { askedAt, idempotencyKey } = request;
   if (askedAt === undefined || idempotencyKey !== undefined) return undefined;
   return yield* runWhere(

@@ -193,10 +193,7 @@ export function storedSchedules(
   type StartedNow = Created | { kind: "previous_open"; run: Run };
 
   /** Runs steps that may start a run. */
-  const starting = async <T extends Advanced | StartedNow>(
-    schedule: Schedule,
-    steps: () => Steps<T>,
-  ): Promise<T> => {
+  const starting = async <T extends Advanced | StartedNow>(schedule: Schedule, steps: () => Steps<T>) => {
     const outcome = await engine.of(schedule.principal).write(steps);
     if (outcome.kind === "started" || outcome.kind === "created") started(outcome.run.id);
     return outcome;

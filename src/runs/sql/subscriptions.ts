@@ -78,11 +78,7 @@ export function* occurrences(principal: Principal, query: OccurrenceQuery): Step
 const MOST_MISSED = 1000;
 
 /** Sends the events since a time, oldest first; returns true if some before them were left out. */
-function* sendMissed(
-  { id, principal, type, runId }: Subscription,
-  since: number,
-  now: number,
-): Steps<boolean> {
+function* sendMissed({ id, principal, type, runId }: Subscription, since: number, now: number) {
   const { sql, values } = wanted(principal, { type, runId, since, limit: MOST_MISSED });
   // Due at their own times, they are sent in their order.
   const sent = yield* change(

@@ -78,11 +78,7 @@ const declaresExtension = (capabilities: unknown, extension: string): boolean =>
  * Returns how long a call of this client waits for its run. `tellsProgress`: it carries a progress token.
  * `pausesForForms`: the time while a form of the call is open does not count.
  */
-export function windowFor(
-  client: ClientFacts["name"],
-  tellsProgress: boolean,
-  delivery: Config["delivery"],
-): { seconds: number; pausesForForms: boolean } {
+export function windowFor(client: ClientFacts["name"], tellsProgress: boolean, delivery: Config["delivery"]) {
   const { name, version = "" } = client ?? {};
   const known = knownClient(name)?.waits;
   // The entry that names most of the version.

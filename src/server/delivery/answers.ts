@@ -155,10 +155,7 @@ export async function formFor(
 }
 
 /** The place of one of `all` among those of its kind. */
-export function placeOf(
-  request: RunRequest,
-  all: readonly RunRequest[],
-): Pick<FormPlace, "position" | "total"> {
+export function placeOf(request: RunRequest, all: readonly RunRequest[]) {
   const alike = all.filter((other) => isQuestion(other) === isQuestion(request));
   return { position: alike.indexOf(request) + 1, total: alike.length };
 }

@@ -1,7 +1,6 @@
 /** Deliveries that push questions while the call is open: with forms, or on the local page. */
 import { randomUUID } from "node:crypto";
 import { type RunView, type RunRequest, waitingIn } from "../../runs/run.ts";
-import type { Taken } from "../calls/open-requests.ts";
 import { allDecided, askable, isUnread, pageMessage, placeOf } from "./answers.ts";
 import type { Delivery, DeliverySession } from "./session.ts";
 import { follow, gathered, hasNews, isOver, openForm } from "./session.ts";
@@ -44,12 +43,7 @@ async function askUntilAnswered(session: DeliverySession, waiting: RunRequest, v
  * Shows the form, or waits for the open one, and keeps reporting the progress of the run. Returns undefined if
  * no answer arrives within the window, or one elsewhere.
  */
-async function ask(
-  session: DeliverySession,
-  waiting: RunRequest,
-  total: number,
-  problem: string | undefined,
-): Promise<Taken | undefined> {
+async function ask(session: DeliverySession, waiting: RunRequest, total: number, problem?: string) {
   const { context, runId, pausesForForms, deps } = session;
   const opened = deps.monotonic();
   const place = { runId, position: 1, total, ...(problem === undefined ? {} : { problem }) };

@@ -131,10 +131,7 @@ function openTransport(stdin: AsyncIterable<Buffer>, stdout: Writable): StdioSer
 }
 
 /** Yields each message of a client in the form that the SDK takes, and answers invalid ones. */
-async function* messageLines(
-  lines: AsyncIterable<Uint8Array>,
-  answer: (error: ErrorAnswer) => void,
-): AsyncGenerator<Buffer> {
+async function* messageLines(lines: AsyncIterable<Uint8Array>, answer: (error: ErrorAnswer) => void) {
   let takesBatches = false;
   for await (const line of lines) {
     const text = new TextDecoder().decode(line);

@@ -1,6 +1,6 @@
 /** The Tasks extension: a run is its task, and questions and pages are the task's input requests. */
 import { memoized } from "../../core/concurrency.ts";
-import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { ProtocolError, ProtocolErrorCode, inputResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { asksForClientModel } from "../../config/schema.ts";
@@ -132,10 +132,7 @@ async function openQuestions(request: TaskRequest, { deps, questions }: TasksSco
 }
 
 /** Builds the result that the call would have returned had it waited. */
-async function finalResult(
-  { view, client, context }: TaskRequest,
-  deps: ConnectionDeps,
-): Promise<CallToolResult> {
+async function finalResult({ view, client, context }: TaskRequest, deps: ConnectionDeps) {
   const ways = await answerWays({ kind: "run", view }, client, { context, deps });
   return { isError: false, ...runResult({ view }, { ...ways, form: client.form }) };
 }
