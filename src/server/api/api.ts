@@ -71,7 +71,11 @@ async function carryOut(asked: ApiRequest): Promise<Refusal | { ok: true; answer
   const allow = known.map(({ route }) => route.method).join(", ");
   if (chosen === undefined) return allow ? refusal(405, undefined, { allow }) : refusal("not_found");
   const { route, id } = chosen;
-  if (!route.scopes.every((scope) => may(session, scope))) return missingScope(asked, session, route.scopes);
+  const { scopes } = route;
+  if (!scopes.every((scope) => may(session, scope))) {
+    asked.logger.info("auth.scope_missing", { principal: session.principal, scopes });
+    return missingScope(scopes);
+  }
   const body = method === "POST" ? await readJsonBody(reply.request) : undefined;
   if (body?.ok === false)
     return refusal(body.status, String(memberOf(memberOf(body.answer, "error"), "message")));
@@ -79,17 +83,10 @@ async function carryOut(asked: ApiRequest): Promise<Refusal | { ok: true; answer
   if (!input.success) return refusal("invalid_input", problemText(input.error.issues));
   const named = Object.entries(recordOf(input.data)).map(([name, one]) => [camelCase(name), one]);
   const context = await asked.context(session);
-  const call = {
-    context,
-    runs: context.runs,
-    session,
-    reply,
-    run: run ?? "",
-    id,
-    input: Object.fromEntries(named),
-  };
+  const call = { context, runs: context.runs, session, reply, run: run ?? "", id };
   const stream: Call["stream"] = (send) => sendStream(asked, session, run, send);
-  const answer = await route.handle({ ...call, stream } as never); // its schema has checked the input
+  // The schema of the route has checked the input.
+  const answer = await route.handle({ ...call, stream, input: Object.fromEntries(named) } as never);
   if (answer === null) return null;
   if (!answer || memberOf(answer, "code") === "not_found") return refusal("not_found");
   if (memberOf(answer, "ok") === false) return answer as Refusal; // of the service
@@ -97,14 +94,9 @@ async function carryOut(asked: ApiRequest): Promise<Refusal | { ok: true; answer
   return { ok: true, answer: documentOf(route.answer, answer === true ? {} : answer, context) as object };
 }
 
-function missingScope(
-  { logger }: ApiRequest,
-  { principal }: PageSession,
-  scopes: readonly string[],
-): Refusal {
-  logger.info("auth.scope_missing", { principal, scopes });
-  const challenge = `Bearer error="insufficient_scope", scope="${scopes.join(" ")}"`;
+function missingScope(scopes: readonly string[]): Refusal {
   const message = `This needs a token or a link with the scope ${scopes.join(" and ")}.`;
+  const challenge = `Bearer error="insufficient_scope", scope="${scopes.join(" ")}"`;
   return refusal("insufficient_scope", message, { "www-authenticate": challenge });
 }
 

@@ -4,14 +4,8 @@ import { isoTime } from "../../core/clock.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { activityOf, type RunEvent } from "../../runs/events.ts";
-import {
-  type RunRequest,
-  type RunSummary,
-  type RunView,
-  contentOf,
-  isApproval,
-  nameOf,
-} from "../../runs/run.ts";
+import type { RunRequest, RunSummary, RunView } from "../../runs/run.ts";
+import { contentOf, isApproval, nameOf } from "../../runs/run.ts";
 import type { Schedule } from "../../runs/schedule.ts";
 import { offeredDecisions, offeredRules } from "../../tools/call-request.ts";
 import { requestText } from "../../tools/check-answer.ts";

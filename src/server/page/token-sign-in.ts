@@ -212,17 +212,15 @@ const sessionOf = (auth: AuthInfo, id: string): PageSession => {
 };
 
 /** Finds the session of one request by its bearer token, such as MCP clients send. */
-export function bearerSignIn(tokens: Tokens): Pick<SignIn, "find"> {
+export function bearerSignIn(tokens: Tokens): SignIn["find"] {
   let how: "check" | "recheck" = "check";
-  return {
-    find: async (request) => {
-      const checked = await tokens[how](request, request.headers.authorization);
-      how = "recheck";
-      if (checked.ok) return { ok: true, session: sessionOf(checked.auth, principalOf(checked.auth)) };
-      const { wait, response } = checked;
-      const headers = wait > 0 ? { "retry-after": String(wait) } : Object.fromEntries(response.headers);
-      return { ok: false, status: wait > 0 ? 429 : response.status, page: SHELL, headers };
-    },
+  return async (request) => {
+    const checked = await tokens[how](request, request.headers.authorization);
+    how = "recheck";
+    if (checked.ok) return { ok: true, session: sessionOf(checked.auth, principalOf(checked.auth)) };
+    const { wait, response } = checked;
+    const headers = wait > 0 ? { "retry-after": String(wait) } : Object.fromEntries(response.headers);
+    return { ok: false, status: wait > 0 ? 429 : response.status, page: SHELL, headers };
   };
 }
 
