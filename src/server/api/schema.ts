@@ -9,7 +9,7 @@ export type Notation = string | readonly Notation[] | { readonly [field: string]
 
 const { status, limits, queue, usage } = RunDocument.shape;
 const text = z.string();
-const count = z.coerce.number().int().min(0);
+const natural = z.coerce.number().int().min(0);
 const record = (value: z.ZodType): z.ZodType => z.record(text, value);
 /** Limits as a caller chooses them, named as the service has them. */
 const chosen = limits
@@ -40,7 +40,7 @@ const SCHEMAS = new Map<string, z.ZodType>([
     short,
     long,
   }),
-  ...Object.entries({ path: text.max(4000).startsWith("/"), count, page: count.min(1).max(500) }),
+  ...Object.entries({ path: text.max(4000).startsWith("/"), count: natural, page: natural.min(1).max(500) }),
   ["places", record(z.union([z.literal("all"), z.array(z.int().min(0))]))],
   ["answers", record(z.union([text, z.number(), z.boolean(), z.array(text)]))],
 ]);
