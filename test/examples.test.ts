@@ -1,11 +1,14 @@
 // Each example is a program that starts agents.
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
+import { entry } from "./server/auth/support.ts";
+import { openHome } from "./support/harness.ts";
 import { answersOf, openBrain, play } from "./support/harness-brain.ts";
+import { serveHttp } from "./support/harness-http-process.ts";
 import { nodeWithSqlite } from "./support/node-with-sqlite.ts";
 import { startSite } from "./web/site.ts";
 
@@ -28,6 +31,30 @@ const { research: first = /./, ...others } = EXAMPLES;
 it("example research works", () => works("research", first));
 it.each(Object.entries(others))("example %s works", { tags: "long" }, works);
 it("example wire works", { tags: "long" }, () => works("wire", /(as expected[\s\S]*){4}/));
+
+it("example front-end.mjs starts a run over the API, follows it, and approves what it asks", async () => {
+  const { env, workspace } = await openHome({
+    think: play({
+      "list every TODO": [
+        {
+          text: "I write it down.",
+          toolCalls: [{ name: "write_file", args: { file_path: "/workspace/todo.md", content: "none\n" } }],
+        },
+        { text: "The report is in todo.md." },
+      ],
+    }),
+  });
+  const config = join(workspace, "..", "tokens.json");
+  writeFileSync(config, JSON.stringify({ http: { tokens: [entry("secret", "me")] } }));
+  const { url } = await serveHttp({ env }, ["--config", config]);
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["examples/front-end.mjs", "list every TODO"],
+    { env: { ...process.env, DEEPAGENT_API: url.replace("/mcp", "/api"), DEEPAGENT_TOKEN: "secret" } },
+  );
+  expect(stdout).toMatch(/approved: Write .*todo\.md[^]*The report is in todo\.md\.\n$/);
+  expect(readFileSync(join(workspace, "todo.md"), "utf8")).toBe("none\n");
+});
 
 it(
   "example research.mjs says what it needs, and with a model and a search writes a report",

@@ -4,14 +4,8 @@ import { isoTime } from "../../core/clock.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { activityOf, type RunEvent } from "../../runs/events.ts";
-import {
-  type RunRequest,
-  type RunSummary,
-  type RunView,
-  contentOf,
-  isApproval,
-  nameOf,
-} from "../../runs/run.ts";
+import type { RunRequest, RunSummary, RunView } from "../../runs/run.ts";
+import { contentOf, isApproval, nameOf } from "../../runs/run.ts";
 import type { Schedule } from "../../runs/schedule.ts";
 import { offeredDecisions, offeredRules } from "../../tools/call-request.ts";
 import { requestText } from "../../tools/check-answer.ts";
@@ -63,19 +57,19 @@ const FIELDS: Readonly<Record<string, (value: never, context: Context) => object
 };
 
 /** The fields of a schema alone. The value has them in camel case too, and times as numbers. */
-export function documentOf(schema: unknown, value: unknown, context: Context): unknown {
+export function toDocument(schema: unknown, value: unknown, context: Context): unknown {
   if (value === undefined) return undefined;
-  if (schema instanceof z.ZodOptional) return documentOf(schema.unwrap(), value, context);
+  if (schema instanceof z.ZodOptional) return toDocument(schema.unwrap(), value, context);
   if (schema instanceof z.ZodISODateTime && typeof value === "number") return isoTime(value);
   if (schema instanceof z.ZodArray && Array.isArray(value))
-    return value.map((item) => documentOf(schema.element, item, context));
+    return value.map((item) => toDocument(schema.element, item, context));
   if (!(schema instanceof z.ZodObject) || !isRecord(value)) return value;
   // The values of a document with a name are those of its function.
   const more = FIELDS[schema.meta()?.id ?? ""]?.(value as never, context);
   const all: Record<string, unknown> = { ...value, ...more };
   const fields = Object.entries(schema.shape).map(([name, field]) => [
     name,
-    documentOf(field, all[name] ?? all[camelCase(name)], context),
+    toDocument(field, all[name] ?? all[camelCase(name)], context),
   ]);
   return Object.fromEntries(fields);
 }

@@ -44,10 +44,10 @@ const files = ({ runs, run }: Call) => (run === "" ? runs.files.mounts() : runs.
 /** The run, or its background agent of this ID; empty if it has none. */
 const meant = async ({ runs, run }: Call, agent = run): Promise<string> =>
   agent === run || (await runs.read.children(run)).some(({ id }) => id === agent) ? agent : "";
-const start = ({ runs, session }: Call, order: StartRequest) =>
+const startBy = ({ runs, session }: Call, order: StartRequest) =>
   runs.control.start({ ...order, ...operatorMark(session), by: "api" });
 
-/** Answers a request, if it is still what was shown. `isCheck`: nothing is stored. */
+/** Answers a request, unless its content has changed since it was shown. `isCheck`: nothing is stored. */
 async function decide({ runs, run, id, input: { shown, answer } }: Call<Given>, isCheck: boolean) {
   const request = (await runs.read.view(run))?.requests.find((one) => one.id === id);
   if (request === undefined) return undefined;
@@ -86,10 +86,10 @@ async function goOn(call: Call<Partial<StartRequest> & { point?: string }>) {
   const { task, goal, threadId } = before;
   const again = given.task === undefined && goal !== undefined ? { task, goal } : { task };
   const choices = { ...choicesOf(before, await call.runs.agents.readiness()), ...again, ...given };
-  return start(call, { ...choices, threadId: point ?? threadId });
+  return startBy(call, { ...choices, threadId: point ?? threadId });
 }
 
-async function share(call: Call<{ expiresIn: string }>) {
+async function shareRun(call: Call<{ expiresIn: string }>) {
   const { sharing } = call.context;
   const [, , milliseconds = 0] = LIFETIMES.find(([known]) => known === call.input.expiresIn) ?? [];
   if (sharing === undefined) return undefined;
@@ -108,7 +108,7 @@ const HANDLERS: { readonly [Name in keyof typeof table.routes]: Handler } = {
       counts,
     };
   },
-  "POST /runs": (call: Call<StartRequest>) => start(call, call.input),
+  "POST /runs": (call: Call<StartRequest>) => startBy(call, call.input),
   "GET /runs/:run": ({ runs, run }) => runs.read.view(run),
   "GET /runs/:run/stream": async (call) => {
     const view = await call.runs.read.view(call.run);
@@ -140,7 +140,7 @@ const HANDLERS: { readonly [Name in keyof typeof table.routes]: Handler } = {
   "POST /runs/:run/name": ({ runs, run, input }: Call<{ name: string }>) =>
     runs.control.rename(run, input.name),
   "DELETE /runs/:run": ({ runs, run }) => runs.control.delete(run),
-  "POST /runs/:run/links": share,
+  "POST /runs/:run/links": shareRun,
   "GET /requests": async ({ runs, input: { limit = 50 } }: Call<Page>) => {
     const [requests, total] = await Promise.all([runs.read.pending(limit), runs.read.countPending()]);
     return { requests, total };

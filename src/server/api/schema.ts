@@ -7,33 +7,42 @@ import table from "./routes.json" with { type: "json" };
 /** A name, with `[]` for a list; texts that begin with `=`, with `|` between them; a union; or fields, `?` if optional. */
 export type Notation = string | readonly Notation[] | { readonly [field: string]: Notation };
 
-const run = RunDocument.shape;
+const { status, limits, queue, usage } = RunDocument.shape;
 const text = z.string();
-const count = z.coerce.number().int().min(0);
-const choices = run.limits.unwrap().strict();
+const natural = z.coerce.number().int().min(0);
 const record = (value: z.ZodType): z.ZodType => z.record(text, value);
+/** Limits as a caller chooses them, named as the service has them. */
+const chosen = limits
+  .unwrap()
+  .strict()
+  .transform(({ cost_usd: costUsd, model_calls, tool_calls, ...rest }) => {
+    const { work_seconds: workTime, tokens } = rest;
+    return { costUsd, tokens, modelCalls: model_calls, toolCalls: tool_calls, workTime };
+  });
+const task = text.max(MAX_TASK).regex(/\S/, "Write what the agent should do");
+const [name, short, long] = [text.min(1).max(200), text.max(500), text.max(4000)];
 const SCHEMAS = new Map<string, z.ZodType>([
   ...Object.entries({ text, int: z.int(), number: z.number(), flag: z.boolean(), time: z.iso.datetime() }),
-  ...Object.entries({ value: z.unknown(), values: record(z.unknown()), texts: record(text), count }),
-  ...Object.entries({ status: run.status, limits: run.limits, queue: run.queue }),
   ...Object.entries({
-    name: text.min(1).max(200),
-    short: text.max(500),
-    long: text.max(4000),
+    value: z.unknown(),
+    values: record(z.unknown()),
+    texts: record(text),
     true: z.literal(true),
   }),
-  ...Object.entries({ path: text.max(4000).startsWith("/"), page: count.min(1).max(500) }),
-  ["usage", run.usage.omit({ models: true })],
-  ["task", text.max(MAX_TASK).regex(/\S/, "Write what the agent should do")],
+  ...Object.entries({
+    status,
+    limits,
+    queue,
+    usage: usage.omit({ models: true }),
+    chosen,
+    task,
+    name,
+    short,
+    long,
+  }),
+  ...Object.entries({ path: text.max(4000).startsWith("/"), count: natural, page: natural.min(1).max(500) }),
   ["places", record(z.union([z.literal("all"), z.array(z.int().min(0))]))],
   ["answers", record(z.union([text, z.number(), z.boolean(), z.array(text)]))],
-  // Named as the service has them.
-  [
-    "chosen",
-    choices.transform(({ cost_usd: costUsd, model_calls, tool_calls, work_seconds, ...rest }) => {
-      return { ...rest, costUsd, modelCalls: model_calls, toolCalls: tool_calls, workTime: work_seconds };
-    }),
-  ],
 ]);
 for (const [name, notation] of Object.entries<unknown>(table.documents))
   SCHEMAS.set(name, readSchema(notation as Notation).meta({ id: name })); // the file has no others

@@ -5,7 +5,7 @@ import { headOf } from "../../core/text.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { type RunView, isFinal } from "../../runs/run.ts";
 import { SECURITY_HEADERS } from "../page/responses.ts";
-import { documentOf } from "./documents.ts";
+import { toDocument } from "./documents.ts";
 import type { Call } from "./routes.ts";
 import { readSchema } from "./schema.ts";
 
@@ -17,9 +17,9 @@ export async function followRun({ runs, run, reply, context }: Call, view: RunVi
   const { request, response } = reply;
   const send = async (name: string, document: string, value: object, seq?: number): Promise<void> => {
     if (stop.aborted) return;
-    const data = JSON.stringify(documentOf(readSchema(document), value, context));
+    const data = JSON.stringify(toDocument(readSchema(document), value, context));
     response.write(`${seq === undefined ? "" : `id: ${seq}\n`}event: ${name}\ndata: ${data}\n\n`);
-    // Over HTTP `write` always says that there is room.
+    // Over HTTP `write` always reports room.
     if (response.writableNeedDrain) await once(response, "drain", { signal: stop }).catch(() => undefined);
   };
   response.writeHead(200, HEADERS).flushHeaders();

@@ -6,7 +6,7 @@ import type { SharedRuns } from "../../runs/shares.ts";
 import { Reply, isFrom } from "../page/responses.ts";
 import { SharedLinks, SharingSignIn } from "../page/shared-links.ts";
 import { secretOf } from "../page/tab-secrets.ts";
-import { TokenSignIn, type TokenSignInOptions, bearerSignIn } from "../page/token-sign-in.ts";
+import { TokenSignIn, type TokenSignInOptions, findByToken } from "../page/token-sign-in.ts";
 
 export interface HttpPageOptions
   extends
@@ -61,7 +61,7 @@ export class HttpPage {
 
   /** Answers a request for the API by its token. Its host and origin have been checked as for MCP. */
   serveApi(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    return this.#pages.serve(request, response, bearerSignIn(this.#tokens));
+    return this.#pages.serve(request, response, findByToken(this.#tokens));
   }
 
   close(): void {

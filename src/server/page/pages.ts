@@ -84,15 +84,11 @@ export class Pages {
     this.#changes = new ChangeReader(options.clock);
   }
 
-  /** Answers a request whose host and origin have been checked. `signIn`: for the API, if its sessions are others. */
-  async serve(
-    request: IncomingMessage,
-    response: ServerResponse,
-    signIn: Pick<SignIn, "find"> = this.#options.signIn,
-  ): Promise<void> {
+  /** Answers a request whose host and origin have been checked. `ofApi`: finds sessions of the API in another way. */
+  async serve(request: IncomingMessage, response: ServerResponse, ofApi?: SignIn["find"]): Promise<void> {
     const reply = new Reply(request, response, this.#options.base);
     try {
-      await this.#answer(reply, signIn);
+      await this.#answer(reply, ofApi);
     } catch (error) {
       const reference = randomUUID();
       this.#options.logger.error("page.failed", { reference, error });
@@ -102,7 +98,7 @@ export class Pages {
     }
   }
 
-  async #answer(reply: Reply, ofApi: Pick<SignIn, "find">): Promise<void> {
+  async #answer(reply: Reply, ofApi?: SignIn["find"]): Promise<void> {
     const { signIn, api, logger } = this.#options;
     const { request } = reply;
     // The address is joined as text, because a path of two slashes would be resolved as another host.
@@ -113,7 +109,7 @@ export class Pages {
       return api({
         reply,
         url,
-        find: (runId) => ofApi.find(request, url, runId),
+        find: (runId) => (ofApi ?? signIn.find.bind(signIn))(request, url, runId),
         context: (session) => this.#context(session),
         take: (session) => this.#options.take?.(whoseShare(session)) ?? 0,
         hold: (session, send) => this.#hold(session, send),

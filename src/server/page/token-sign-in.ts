@@ -85,7 +85,7 @@ export class TokenSignIn implements SignIn {
       const { status, text } = problem ?? problems.ended;
       return { ok: false, status, page: this.#form(next, text), proof };
     }
-    return { ok: true, session: sessionOf(checked.auth, session.jti), proof };
+    return { ok: true, session: toSession(checked.auth, session.jti), proof };
   }
 
   async #logIn(reply: Reply): Promise<void> {
@@ -206,23 +206,21 @@ export class TokenSignIn implements SignIn {
   }
 }
 
-const sessionOf = (auth: AuthInfo, id: string): PageSession => {
+const toSession = (auth: AuthInfo, id: string): PageSession => {
   const scopes = SCOPES.filter((scope) => allows(auth, scope));
   return { id, principal: principalOf(auth), scopes, isLoggedIn: true, madeWith: () => madeWith(auth) };
 };
 
 /** Finds the session of one request by its bearer token, such as MCP clients send. */
-export function bearerSignIn(tokens: Tokens): Pick<SignIn, "find"> {
+export function findByToken(tokens: Tokens): SignIn["find"] {
   let how: "check" | "recheck" = "check";
-  return {
-    find: async (request) => {
-      const checked = await tokens[how](request, request.headers.authorization);
-      how = "recheck";
-      if (checked.ok) return { ok: true, session: sessionOf(checked.auth, principalOf(checked.auth)) };
-      const { wait, response } = checked;
-      const headers = wait > 0 ? { "retry-after": String(wait) } : Object.fromEntries(response.headers);
-      return { ok: false, status: wait > 0 ? 429 : response.status, page: SHELL, headers };
-    },
+  return async (request) => {
+    const checked = await tokens[how](request, request.headers.authorization);
+    how = "recheck";
+    if (checked.ok) return { ok: true, session: toSession(checked.auth, principalOf(checked.auth)) };
+    const { wait, response } = checked;
+    const headers = wait > 0 ? { "retry-after": String(wait) } : Object.fromEntries(response.headers);
+    return { ok: false, status: wait > 0 ? 429 : response.status, page: SHELL, headers };
   };
 }
 
