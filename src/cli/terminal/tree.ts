@@ -3,17 +3,20 @@ import { dollars, tokens } from "../../server/views/cost-words.ts";
 import { groupBy } from "../../core/group-by.ts";
 import { duration, firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../tools/tool.ts";
-import type { RunDocument } from "../../server/views/run-document.ts";
+import type { runDocument } from "../../server/views/run-document.ts";
 import { counted } from "../../tools/format.ts";
 import { type Colors, displayWidth, fit, padded } from "./text.ts";
 import words from "./words.json" with { type: "json" };
 
 /** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
-export type RunPicture = Pick<RunDocument, "status" | "activity" | "todos" | "agents" | "created_at"> & {
+export type RunPicture = Pick<
+  ReturnType<typeof runDocument>,
+  "status" | "activity" | "todos" | "agents" | "created_at"
+> & {
   /** There while nobody works on the run. */
   queue?: object | undefined;
   ended_at?: string | undefined;
-  usage: Pick<RunDocument["usage"], "input_tokens" | "output_tokens" | "cost_usd">;
+  usage: Pick<ReturnType<typeof runDocument>["usage"], "input_tokens" | "output_tokens" | "cost_usd">;
 };
 export type AgentPicture = RunPicture["agents"][number];
 
