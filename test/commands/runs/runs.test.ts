@@ -376,7 +376,7 @@ test("points lists the steps of a conversation, and run begins a new one at a po
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, string>);
-  expect(points[0]).toMatchObject({ run_id: runId, summary: expect.stringMatching(/^told: .*TODO/) });
+  expect(points[0]).toMatchObject({ run_id: runId, summary: expect.stringMatching(/^You: .*TODO/) });
   const point = points[0]?.["thread_id"] ?? "";
   expect((await home.bin("runs", "points", runId)).stdout).toContain(`${point}  `);
   const forked = await home.bin("run", "--thread", point, "list every TODO", "--yes", "--json");
