@@ -11,7 +11,7 @@ test("--yes works to the end; a pipe gets the answer, and standard error the res
   expect(stderr).toMatch(/plan: \d todos/);
   expect(stderr).toContain("✔ approved (--yes): Create /workspace/");
   expect(stderr).toContain("── Files changed");
-  expect(stderr).toMatch(/✔ run_\S+ completed · \d+ tokens in/);
+  expect(stderr).toMatch(/✔ run_\S+ completed · [\d,]+ tokens in/);
   expect(stdout).toContain("TODO: buy tea");
   expect(stdout).not.toMatch(/plan:|── |tokens in|run_/);
   expect(readdirSync(home.workspace)).toHaveLength(2);

@@ -39,7 +39,7 @@ test.each([40, 100])("a question is answered field by field, on %i columns", asy
   terminal.type("3\r");
   await terminal.until(/'Hull 🚢' must be one of: Red,\sSignal\sblue/);
   terminal.type("2\r");
-  await terminal.until(/› Signal blue\n[^]*trim[^]*own words ›/);
+  await terminal.until(/› Signal blue\n[^]*trim[^]*own\s+answer ›/);
   terminal.type("1, gold 金\r");
   await terminal.until(/› White, gold 金\n[^]*coats[^]*A number ›/);
   terminal.type("two\r");
