@@ -26,7 +26,8 @@ async function* follow(run) {
   }
 }
 
-const { run_id: run } = await call("/runs", { task, idempotency_key: crypto.randomUUID() });
+const started = await call("/runs", { task, idempotency_key: crypto.randomUUID() });
+const run = started.run.id;
 let end;
 for await (const { name, data } of follow(run)) {
   if (name === "end") end = data;

@@ -52,7 +52,7 @@ it("example front-end.mjs starts a run over the API, follows it, and approves wh
     ["examples/front-end.mjs", "list every TODO"],
     { env: { ...process.env, DEEPAGENT_API: url.replace("/mcp", "/api"), DEEPAGENT_TOKEN: "secret" } },
   );
-  expect(stdout).toMatch(/approved: Write .*todo\.md[^]*The report is in todo\.md\.\n$/);
+  expect(stdout).toMatch(/approved: Create .*todo\.md[^]*The report is in todo\.md\.\n$/);
   expect(readFileSync(join(workspace, "todo.md"), "utf8")).toBe("none\n");
 });
 

@@ -12,7 +12,8 @@ import type { ApiEndpoint, ApiRequest } from "../page/screen-context.ts";
 import { secretOf } from "../page/tab-secrets.ts";
 import { camelCase, toDocument } from "./documents.ts";
 import { openApi } from "./openapi.ts";
-import { type Call, ROUTES } from "./routes.ts";
+import { ROUTES } from "./routes.ts";
+import type { Call } from "./schema.ts";
 import words from "./words.json" with { type: "json" };
 
 /** Codes of refusals by status, the usual one first; other codes are 422. */

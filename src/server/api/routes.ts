@@ -1,13 +1,12 @@
 /** The handlers of routes.json, which has what each route does, its scopes, its input and its answer. */
 import type { StartRequest } from "../../runs/ports.ts";
-import type { PrincipalRuns, TellRequest } from "../../runs/service.ts";
+import type { TellRequest } from "../../runs/service.ts";
 import { type RunFilter, type Scope, alreadyAnswered, isApproval, parsePoint } from "../../runs/run.ts";
 import type { ScheduleRequest } from "../../runs/schedule.ts";
 import type { PersonAnswer, ReviewChoice } from "../../tools/request.ts";
-import { type PageSession, operatorMark } from "../contracts/viewer.ts";
+import { operatorMark } from "../contracts/viewer.ts";
 import { deleteMemory, saveMemory } from "../page/files.ts";
-import type { Reply } from "../page/responses.ts";
-import { type ScreenContext, readinessFor } from "../page/screen-context.ts";
+import { readinessFor } from "../page/screen-context.ts";
 import { search } from "../page/search.ts";
 import { beginAt } from "../page/servers.ts";
 import { choicesOf } from "../page/start-form.ts";
@@ -17,20 +16,9 @@ import { LINES_OF_PAGE } from "../views/room/files.ts";
 import { LIFETIMES } from "../views/room/share.ts";
 import { shownNow } from "./documents.ts";
 import table from "./routes.json" with { type: "json" };
-import { type Notation, readSchema } from "./schema.ts";
+import { type Call, type Notation, readSchema } from "./schema.ts";
 import { followRun } from "./stream.ts";
 
-/** A request whose rights and input were checked. `run` and `id` are those of its address. */
-export interface Call<Input = object> extends Record<"run" | "id", string> {
-  /** By the schema of the route, with names in camel case. */
-  input: Input;
-  context: ScreenContext;
-  runs: PrincipalRuns;
-  session: PageSession;
-  reply: Reply;
-  /** Sends a stream, for as long as the session may look. */
-  stream: (send: (stop: AbortSignal) => Promise<void>) => Promise<object | null>;
-}
 /** `undefined` and false: there is no such thing. Null: it was sent as a stream. `ok: false`: it was refused. */
 type Handler = (call: Call<never>) => Promise<object | boolean | undefined | null>;
 type Given = {

@@ -1,9 +1,24 @@
 /** Reads the schemas of routes.json. */
 import { z } from "zod";
 import { MAX_TASK } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import type { PageSession } from "../contracts/viewer.ts";
+import type { Reply } from "../page/responses.ts";
+import type { ScreenContext } from "../page/screen-context.ts";
 import { RunDocument } from "../views/run-document.ts";
 import table from "./routes.json" with { type: "json" };
 
+/** A request whose rights and input were checked. `run` and `id` are those of its address. */
+export interface Call<Input = object> extends Record<"run" | "id", string> {
+  /** By the schema of the route, with names in camel case. */
+  input: Input;
+  context: ScreenContext;
+  runs: PrincipalRuns;
+  session: PageSession;
+  reply: Reply;
+  /** Sends a stream, for as long as the session may look. */
+  stream: (send: (stop: AbortSignal) => Promise<void>) => Promise<object | null>;
+}
 /** A name, with `[]` for a list; texts that begin with `=`, with `|` between them; a union; or fields, `?` if optional. */
 export type Notation = string | readonly Notation[] | { readonly [field: string]: Notation };
 

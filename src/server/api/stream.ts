@@ -6,8 +6,7 @@ import { memberOf } from "../../core/unknown.ts";
 import { type RunView, isFinal } from "../../runs/run.ts";
 import { SECURITY_HEADERS } from "../page/responses.ts";
 import { toDocument } from "./documents.ts";
-import type { Call } from "./routes.ts";
-import { readSchema } from "./schema.ts";
+import { type Call, readSchema } from "./schema.ts";
 
 const KEEP_ALIVE_MS = 10_000;
 const HEADERS = { ...SECURITY_HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no" };

@@ -1,5 +1,6 @@
 /** Answers the requests of browsers: screens, their updates, and the forms on them. */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
@@ -82,6 +83,8 @@ export class Pages {
   constructor(options: PagesOptions) {
     this.#options = options;
     this.#changes = new ChangeReader(options.clock);
+    // Each open stream listens.
+    setMaxListeners(0, this.stop.signal);
   }
 
   /** Answers a request whose host and origin have been checked. `ofApi`: finds sessions of the API in another way. */
