@@ -12,9 +12,6 @@ interface AllowedFolder {
   named: string;
 }
 
-/** Folders of one `*`; more are left out, in the order of their names. */
-const MOST = 2000;
-
 /**
  * Returns the folders that exist, sorted by their names. A link below the fixed beginning of a pattern is none of them,
  * nor is a hidden folder that only `*` names, nor one of `hidden` or below it.
@@ -49,7 +46,7 @@ function expandPattern(pattern: string): AllowedFolder & { below: AllowedFolder[
       const visible = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
       const found = name === ANY ? visible.map((entry) => entry.name).toSorted() : [name];
       return found
-        .slice(0, MOST)
+        .slice(0, 2000)
         .map((one) => ({ path: join(folder.path, one), named: join(folder.named, one) }));
     });
   const below = folders.filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));

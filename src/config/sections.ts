@@ -267,10 +267,6 @@ export const subagentSchema = fields("subagent", {
   tools: optional(z.array(nonEmptyText)),
 });
 
-/** Parameters of models that `modelParameters` may not have: they would move a key or lose a limit. */
-const OWN_PARAMETERS =
-  "model modelName apiKey configuration clientOptions callbacks maxRetries streaming".split(" ");
-
 const ruleFields = modelEntry.shape.request.unwrap().shape;
 export const modelEntries = z
   .record(
@@ -290,7 +286,10 @@ export const modelParameters = z
   .optional()
   .superRefine((given = {}, context) => {
     for (const [model, parameters] of Object.entries(given))
-      for (const name of OWN_PARAMETERS.filter((own) => Object.hasOwn(parameters, own))) {
+      // These would move a key or lose a limit.
+      for (const name of "model modelName apiKey configuration clientOptions callbacks maxRetries streaming"
+        .split(" ")
+        .filter((own) => Object.hasOwn(parameters, own))) {
         const value = parameters[name];
         // Gateways need headers of their own.
         if (isRecord(value) && Object.keys(value).join() === "defaultHeaders") continue;
@@ -367,11 +366,12 @@ const channel = z.discriminatedUnion("kind", [
   fields("desktop", { kind: z.literal("desktop"), ...newsTypes }),
 ]);
 
-const CHANNEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-
 export const newsSchema = z
   .record(
-    matching(CHANNEL_NAME, "name a channel with letters, digits, underscores and hyphens, at most 64"),
+    matching(
+      /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
+      "name a channel with letters, digits, underscores and hyphens, at most 64",
+    ),
     channel,
   )
   .default({});

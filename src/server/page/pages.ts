@@ -60,8 +60,6 @@ export interface PagesOptions extends ScreenFacts {
 const MAX_LIVE = { all: 256, each: 64 };
 /** Time between two looks at a screen of several runs. */
 const LOOK_MS = 1000;
-/** Time between two looks at every open page, so that it ends with its session. */
-const RECHECK_MS = 30_000;
 
 interface Asked {
   url: URL;
@@ -219,7 +217,8 @@ export class Pages {
         const { runs } = await context();
         const stop = new AbortController();
         // Its place in line follows from other runs.
-        const recheckMs = isShared(session) ? HELD_MS : RECHECK_MS;
+        // Every open page is looked at again, so that it ends with its session.
+        const recheckMs = isShared(session) ? HELD_MS : 30_000;
         const look = AbortSignal.timeout(view.place === undefined ? recheckMs : LOOK_MS);
         const until = AbortSignal.any([signal, look, stop.signal]);
         const changes = [

@@ -99,14 +99,12 @@ async function loadPending({ runs }: ScreenContext) {
   return { pending, waiting };
 }
 
-/** Ends of shorter runs are not reported. */
-const LONG_RUN_MS = 30_000;
-
 /** Collects open requests, and the newest finished runs. A session of one run gets the end of `own` alone. */
 async function loadNews({ runs, session }: ScreenContext, pending: readonly PendingRequest[], own?: Run) {
   const isOfAll = session.run === undefined;
   const seen = isOfAll ? await runs.read.summaries({}, { limit: MAX.ends }) : own ? [own] : [];
-  const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= LONG_RUN_MS);
+  // Ends of shorter runs are not reported.
+  const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= 30_000);
   const told = ends.map((run): News => ({
     key: `end ${run.id}`,
     kind: "ends",
