@@ -45,9 +45,12 @@ function expandPattern(pattern: string): AllowedFolder & { below: AllowedFolder[
       const entries = name === ANY ? orElse(() => readdirSync(folder.path, { withFileTypes: true }), []) : [];
       const visible = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
       const found = name === ANY ? visible.map((entry) => entry.name).toSorted() : [name];
-      return found
-        .slice(0, 2000)
-        .map((one) => ({ path: join(folder.path, one), named: join(folder.named, one) }));
+      return (
+        found
+          // More are left out, in the order of their names.
+          .slice(0, 2000)
+          .map((one) => ({ path: join(folder.path, one), named: join(folder.named, one) }))
+      );
     });
   const below = folders.filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));
   return { path, named, below };

@@ -285,11 +285,12 @@ export const modelParameters = z
   .record(nonEmptyText, z.record(nonEmptyText, z.unknown()))
   .optional()
   .superRefine((given = {}, context) => {
+    // These would move a key or lose a limit.
+    const own = "model modelName apiKey configuration clientOptions callbacks maxRetries streaming".split(
+      " ",
+    );
     for (const [model, parameters] of Object.entries(given))
-      // These would move a key or lose a limit.
-      for (const name of "model modelName apiKey configuration clientOptions callbacks maxRetries streaming"
-        .split(" ")
-        .filter((own) => Object.hasOwn(parameters, own))) {
+      for (const name of own.filter((one) => Object.hasOwn(parameters, one))) {
         const value = parameters[name];
         // Gateways need headers of their own.
         if (isRecord(value) && Object.keys(value).join() === "defaultHeaders") continue;

@@ -93,6 +93,7 @@ export function readDecision(
 /** The rules that a person can save with the approval, the narrowest first. Each is shown as it is saved. */
 export const offeredRules = ({ ruled }: { ruled?: RuledRequest | undefined }): RuleOffer[] =>
   (ruled?.offers ?? []).filter(
+    // Every surface shows an offer of this length whole.
     (offer) => ruleName(offer) === displayName(ruleName(offer)) && JSON.stringify(offer).length <= 2000,
   );
 

@@ -101,11 +101,8 @@ function mendedObject(schema: Schema, value: unknown, scope: MendScope): unknown
     const takesBlank = isString && !["enum", "format", "minLength", "pattern"].some((bound) => bound in own);
     if (isOptional(name) && (item === null || (item === "" && !takesBlank))) return [];
     // Texts that may hold JSON, which models then send as an object.
-    const isJson =
-      new Set(["content", "text", "body", "data"]).has(name) &&
-      isString &&
-      typeof item === "object" &&
-      item !== null;
+    const mayHoldJson = isString && /^(?:content|text|body|data)$/.test(name);
+    const isJson = mayHoldJson && typeof item === "object" && item !== null;
     return [[name, isJson ? JSON.stringify(item, null, 2) : mended(own, item, scope)]];
   });
   return Object.fromEntries(entries);

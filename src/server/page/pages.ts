@@ -216,9 +216,9 @@ export class Pages {
         if (isFinal(status) && !seesOthers) return false;
         const { runs } = await context();
         const stop = new AbortController();
-        // Its place in line follows from other runs.
         // Every open page is looked at again, so that it ends with its session.
         const recheckMs = isShared(session) ? HELD_MS : 30_000;
+        // Its place in line follows from other runs.
         const look = AbortSignal.timeout(view.place === undefined ? recheckMs : LOOK_MS);
         const until = AbortSignal.any([signal, look, stop.signal]);
         const changes = [

@@ -5,7 +5,7 @@ import { type Access, NOW, postgresEngine, query } from "./engine.ts";
 
 const SUBSCRIBE = `
 UPDATE client_sessions SET subscriptions = subscriptions || @uri::text
-WHERE id = @id AND NOT @uri = ANY(subscriptions) AND cardinality(subscriptions) < ${1024}`;
+WHERE id = @id AND NOT @uri = ANY(subscriptions) AND cardinality(subscriptions) < 1024`;
 
 export function sessionStore(access: Access): SessionStore {
   const engine = postgresEngine(access);
@@ -15,26 +15,17 @@ export function sessionStore(access: Access): SessionStore {
       const sql = "SELECT owner FROM client_sessions WHERE id = @id";
       return (await query<{ owner: string }>(access, sql, { id }))[0]?.owner;
     },
-    join: async (id) =>
-      (
-        await query<StoredSession>(
-          access,
-          `
-UPDATE client_sessions SET used = ${NOW} WHERE id = @id RETURNING owner, opening, subscriptions`,
-          { id },
-        )
-      )[0],
+    join: async (id) => {
+      const sql = `
+UPDATE client_sessions SET used = ${NOW} WHERE id = @id RETURNING owner, opening, subscriptions`;
+      return (await query<StoredSession>(access, sql, { id }))[0];
+    },
     setOwner: async (id, owner) =>
       void (await query(access, "UPDATE client_sessions SET owner = @owner WHERE id = @id", { id, owner })),
     subscribe: async (id, uri, wanted) => {
-      if (uri.length <= 2048)
-        await query(
-          access,
-          wanted
-            ? SUBSCRIBE
-            : "UPDATE client_sessions SET subscriptions = array_remove(subscriptions, @uri) WHERE id = @id",
-          { id, uri },
-        );
+      const remove =
+        "UPDATE client_sessions SET subscriptions = array_remove(subscriptions, @uri) WHERE id = @id";
+      if (uri.length <= 2048) await query(access, wanted ? SUBSCRIBE : remove, { id, uri });
     },
     touch: async (ids) => {
       const sql = `UPDATE client_sessions SET used = ${NOW} WHERE id = ANY(@ids::text[]) RETURNING id`;

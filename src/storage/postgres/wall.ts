@@ -7,6 +7,7 @@ import { TABLES_OF_RUN } from "../../runs/sql/schema.ts";
 const setting = (name: string): string => `nullif(current_setting('deepagent.${name}', true), '')`;
 
 const IS_MINE = `principal = ${setting("principal")}`;
+const RUN_IS_MINE = `EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id AND ${IS_MINE})`;
 /** Also one that is being copied and has no run yet. */
 const THREAD_IS_MINE = ["threads", "thread_copies"]
   .map(
@@ -25,12 +26,7 @@ const POLICIES: Readonly<Record<string, string>> = {
   login_rows: IS_MINE,
   thread_sources: THREAD_IS_MINE,
   schedule_skips: `EXISTS (SELECT 1 FROM schedules WHERE schedules.id = schedule_id AND ${IS_MINE})`,
-  ...Object.fromEntries(
-    TABLES_OF_RUN.map((table) => [
-      table,
-      `EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id AND ${IS_MINE})`,
-    ]),
-  ),
+  ...Object.fromEntries(TABLES_OF_RUN.map((table) => [table, RUN_IS_MINE])),
   checkpoints: THREAD_IS_MINE,
   checkpoint_writes: THREAD_IS_MINE,
   checkpoint_blobs: THREAD_IS_MINE,

@@ -16,6 +16,7 @@ export async function returnSpace(database: Database, signal: AbortSignal): Prom
   while (!signal.aborted && pragmaNumber(database, "freelist_count") > before * (1 / 16)) {
     // Pages that a power cut restores are free, and are returned by the next call.
     await inOwnRoom(database, (again) => {
+      // Pages moved in one transaction, for which others wait; fewer on a full disk.
       const count = again ? 8 : 64;
       return quickly(database, () => database.pragma(`incremental_vacuum(${count})`));
     });

@@ -7,8 +7,12 @@ import { type LargeObjects, NO_PLACE } from "./objects.ts";
 import { sql } from "./queries.ts";
 import texts from "../../texts.json" with { type: "json" };
 
+/** Values of this size are objects in S3 if the server has a bucket, in bytes. */
+const BYTES_OF_OBJECT = 64 * 1024;
 /** Values of one thread that are read at the same time. */
 export const PARALLEL_READS = 8;
+
+type BlobRow = { content: Uint8Array | null; object: string | null; bytes: number | null };
 
 const sha256 = (content: Uint8Array): Buffer => createHash("sha256").update(content).digest();
 
@@ -20,8 +24,7 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
     put: async ({ thread, namespace }, content) => {
       const hash = sha256(content);
       const blob = { thread, namespace, hash };
-      // Smaller values are rows even if the server has a bucket.
-      if (objects === undefined || content.length < 64 * 1024) {
+      if (objects === undefined || content.length < BYTES_OF_OBJECT) {
         await query(access, sql("put blob"), { ...blob, content });
         return hash;
       }
@@ -34,13 +37,7 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
       return hash;
     },
     get: async (hash) => {
-      const [row] = await lookUps.run(() =>
-        query<{ content: Uint8Array | null; object: string | null; bytes: number | null }>(
-          access,
-          sql("blob"),
-          { hash },
-        ),
-      );
+      const [row] = await lookUps.run(() => query<BlobRow>(access, sql("blob"), { hash }));
       if (row === undefined) throw new StorageError("storage_corrupt", texts.missingValue);
       if (row.content !== null) return row.content;
       if (objects === undefined) throw new StorageError("storage_directory", NO_PLACE);
