@@ -7,8 +7,6 @@ import type { Clock } from "../../core/clock.ts";
 import { parsedJson, defined } from "../../core/unknown.ts";
 
 const FILE = "page.json";
-/** Addresses of the page: of the newest server, then of earlier ones that may still run. */
-const Note = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
 
 /** Notes where a page is: each server has a port of its own. Returns a function that takes the note back. */
 export async function notePage(dataDir: string, address: string): Promise<() => Promise<void>> {
@@ -27,7 +25,9 @@ async function writeNote(dataDir: string, [address, ...earlier]: readonly string
 
 async function notedPages(dataDir: string): Promise<string[]> {
   const text = await readFile(join(dataDir, FILE), "utf8").catch(() => "");
-  const { data } = Note.safeParse(parsedJson(text));
+  // The newest server, then earlier ones that may still run.
+  const schema = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
+  const { data } = schema.safeParse(parsedJson(text));
   return data === undefined ? [] : [data.address, ...data.earlier];
 }
 

@@ -181,7 +181,7 @@ export async function runScreen(
   const { runs, session } = context;
   const view = await runs.read.view(runId);
   if (view === undefined) return undefined;
-  const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
+  const tab = wrong.complaint === undefined ? (named ?? usualTab(view)) : "review";
   const body = await BODIES[tab](context, view, query, wrong);
   const own = waitingIn(view).map((asked) => ({ ...asked, task: nameOf(view.run) }));
   const { pending, waiting } =
@@ -263,7 +263,7 @@ export async function workBody(
 }
 
 /** Chooses the tab that answers the person's question at this moment. */
-function tabOf(view: RunView): Tab {
+function usualTab(view: RunView): Tab {
   if (isFinal(view.run.status)) return "answer";
   const { states, waiting } = standingOf(view);
   return waiting > 0 && !states.includes(WORKING) ? "review" : "work";

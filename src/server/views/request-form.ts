@@ -272,6 +272,10 @@ function callMessage(approval: Approval, place: FormPlace): string {
   );
   const same = asText(approval.same?.text ?? "calls like this", MAX.same);
   const sameText = `approve_same: also approves ${same} for the rest of the run.`;
+  const offers = offeredRules(approval).flatMap((offer) => [
+    ruleName(offer),
+    `  ${displayName(oneLine(offer.sentence, MAX.description))}`,
+  ]);
   const isTooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
     ...problemText(place),
@@ -291,7 +295,7 @@ function callMessage(approval: Approval, place: FormPlace): string {
       ? [
           "approve_always: also save a rule, so that later calls like this run without asking. The rules:",
           "",
-          indented(offerTexts(approval).join("\n")),
+          indented(offers.join("\n")),
           "",
         ]
       : []),
@@ -300,12 +304,6 @@ function callMessage(approval: Approval, place: FormPlace): string {
     ...(isTooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
   ].join("\n");
 }
-
-const offerTexts = (approval: Approval): string[] =>
-  offeredRules(approval).flatMap((offer) => [
-    ruleName(offer),
-    `  ${displayName(oneLine(offer.sentence, MAX.description))}`,
-  ]);
 
 const problemText = ({ problem }: FormPlace): string[] =>
   problem === undefined ? [] : [asText(problem, MAX.problem), ""];

@@ -3,10 +3,6 @@ import type { SessionStore, StoredSession } from "../../runs/server-ports.ts";
 import { type Steps, all, change } from "../../runs/sql/steps.ts";
 import { type Access, NOW, postgresEngine, query } from "./engine.ts";
 
-const SUBSCRIBE = `
-UPDATE client_sessions SET subscriptions = subscriptions || @uri::text
-WHERE id = @id AND NOT @uri = ANY(subscriptions) AND cardinality(subscriptions) < 1024`;
-
 export function sessionStore(access: Access): SessionStore {
   const engine = postgresEngine(access);
   return {
@@ -23,9 +19,12 @@ UPDATE client_sessions SET used = ${NOW} WHERE id = @id RETURNING owner, opening
     setOwner: async (id, owner) =>
       void (await query(access, "UPDATE client_sessions SET owner = @owner WHERE id = @id", { id, owner })),
     subscribe: async (id, uri, wanted) => {
+      const add = `
+UPDATE client_sessions SET subscriptions = subscriptions || @uri::text
+WHERE id = @id AND NOT @uri = ANY(subscriptions) AND cardinality(subscriptions) < 1024`;
       const remove =
         "UPDATE client_sessions SET subscriptions = array_remove(subscriptions, @uri) WHERE id = @id";
-      if (uri.length <= 2048) await query(access, wanted ? SUBSCRIBE : remove, { id, uri });
+      if (uri.length <= 2048) await query(access, wanted ? add : remove, { id, uri });
     },
     touch: async (ids) => {
       const sql = `UPDATE client_sessions SET used = ${NOW} WHERE id = ANY(@ids::text[]) RETURNING id`;
