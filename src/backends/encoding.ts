@@ -34,7 +34,6 @@ export const isOlder = (encoding: string): encoding is OlderEncoding => Object.h
 
 const loadRequired = createRequire(import.meta.url);
 const iconv = (): typeof Iconv => loadRequired("iconv-lite") as typeof Iconv; // its own types
-const detector = () => loadRequired("jschardet") as { detectAll: typeof detectAll }; // its own types
 
 export const BYTE_ORDER_MARK = "\ufeff";
 
@@ -186,7 +185,8 @@ function inEncoding(bytes: Uint8Array, encoding: OlderEncoding): FileText {
  * a long text and Windows-1252, the most common encoding, need less (measured in decision 103).
  */
 function guessEncoding(sample: Buffer): { encoding: OlderEncoding; isSure: boolean } | undefined {
-  const found = detector()
+  const detector = loadRequired("jschardet") as { detectAll: typeof detectAll }; // its own types
+  const found = detector
     .detectAll(sample, { detectEncodings: OLDER })
     .flatMap(({ encoding: name, confidence }) => {
       const encoding = BY_NAME.get(name?.toLowerCase() ?? "");

@@ -3,15 +3,7 @@ import { defined } from "../core/unknown.ts";
 import type { Backend, EditOptions, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
 import { type FileText, type TextEncoding, encodeText, findUnencodable, readFileText } from "./encoding.ts";
 import { type BackendFailure, errors } from "./errors.ts";
-import {
-  decodeBase64,
-  DEFAULT_BINARY_TYPE,
-  DEFAULT_TEXT_TYPE,
-  hasNul,
-  isTextType,
-  mimeTypeOf,
-  plainBytes,
-} from "./mime.ts";
+import { decodeBase64, DEFAULT_TEXT_TYPE, hasNul, isTextType, mimeTypeOf, plainBytes } from "./mime.ts";
 import { editFileText } from "./notebook.ts";
 import { MAX_BINARY_SIZE, type PageRequest, readTextPage } from "./pages.ts";
 
@@ -32,7 +24,7 @@ export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
   const found = readFileText(bytes);
   if (found !== undefined) return { ok: true, content: { kind: "text", ...found, mimeType } };
   return hasNul(bytes)
-    ? { ok: true, content: { kind: "binary", bytes, mimeType: DEFAULT_BINARY_TYPE } }
+    ? { ok: true, content: { kind: "binary", bytes, mimeType: "application/octet-stream" } }
     : { ok: false, ...errors.unknownEncoding(path) };
 }
 

@@ -54,7 +54,7 @@ export class IgnoreFiles extends PolicyRules {
         for (const key of keys) {
           const value = key.split(".").reduce(memberOf, settings);
           if (form === "rules")
-            this.settingsRules[key.endsWith("deny") ? "deny" : "ask"].push(...textsIn(value));
+            this.settingsRules[key.endsWith("deny") ? "deny" : "ask"].push(...toTexts(value));
           const patterns = readPatterns(value, form, at);
           const texts = form === "files" ? patterns.map(loadText) : [patterns.join("\n")];
           for (const text of texts) add(this.#reading, text);
@@ -102,7 +102,7 @@ export class IgnoreFiles extends PolicyRules {
   }
 }
 
-const textsIn = (value: unknown): string[] => [value].flat().filter((one) => typeof one === "string");
+const toTexts = (value: unknown): string[] => [value].flat().filter((one) => typeof one === "string");
 
 /** Patterns, as `.gitignore` has them, in the settings of a program; `folder` has the file. */
 function readPatterns(value: unknown, form: string, folder: string): string[] {
@@ -112,7 +112,7 @@ function readPatterns(value: unknown, form: string, folder: string): string[] {
       mode === "deny" || mode === "ask" ? [pattern] : mode === "allow" ? [`!${pattern}`] : [],
     );
   }
-  const texts = textsIn(value);
+  const texts = toTexts(value);
   if (form !== "rules") return texts;
   return texts.flatMap((text) => {
     const [, spec = ""] = /^Read\((.*)\)$/s.exec(text.trim()) ?? [];

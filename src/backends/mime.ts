@@ -6,11 +6,6 @@ const TYPES = new Map(
 );
 
 export const DEFAULT_TEXT_TYPE = "text/plain";
-export const DEFAULT_BINARY_TYPE = "application/octet-stream";
-
-const TEXT_APPLICATIONS = new Set(
-  "json jsonl xml yaml toml sql javascript typescript".split(" ").map((name) => `application/${name}`),
-);
 
 /** The type of a path by its extension; `text/plain` if the extension is unknown. */
 export function mimeTypeOf(path: string): string {
@@ -22,7 +17,10 @@ export function mimeTypeOf(path: string): string {
 export function isTextType(mimeType: string): boolean {
   const bare = (mimeType.split(";")[0] ?? "").trim().toLowerCase();
   return (
-    bare.startsWith("text/") || TEXT_APPLICATIONS.has(bare) || bare.endsWith("+xml") || bare.endsWith("+json")
+    /^application\/(?:jsonl?|xml|yaml|toml|sql|javascript|typescript)$/.test(bare) ||
+    bare.startsWith("text/") ||
+    bare.endsWith("+xml") ||
+    bare.endsWith("+json")
   );
 }
 

@@ -60,7 +60,6 @@ const UNFINISHED_SEQUENCE = /(?:\x1b\[|\x9b)[0-?]{0,60}[ -/]{0,4}$|\x1b[ -/]{0,4
 /** Titles, links and pictures begin so. They go on to a bell, a terminator or the end of the line. */
 const STRING = /\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]/y; // oxlint-disable-line no-control-regex
 const STRING_END = /\x07|\x9c|\x1b\\?|[\x18\x1a\n]/g; // oxlint-disable-line no-control-regex
-const FULL_SCREEN = /^\?(47|1047|1049)$/;
 
 function matchAt(expression: RegExp, text: string, at: number): RegExpExecArray | null {
   expression.lastIndex = at;
@@ -155,7 +154,9 @@ export class TerminalScreen {
       return 1;
     }
     const [whole, parameters = "", final, other] = sequence;
-    if (FULL_SCREEN.test(parameters) && (final === "h" || final === "l")) this.#isHidden = final === "h";
+    // Programs switch to the full screen and back with these.
+    if (/^\?(47|1047|1049)$/.test(parameters) && (final === "h" || final === "l"))
+      this.#isHidden = final === "h";
     else if (!this.#isHidden) this.#move(final ?? ESCAPES[other ?? ""] ?? "", parameters);
     return whole.length;
   }

@@ -12,9 +12,6 @@ interface AllowedFolder {
   named: string;
 }
 
-/** Folders of one `*`; more are left out, in the order of their names. */
-const MOST = 2000;
-
 /**
  * Returns the folders that exist, sorted by their names. A link below the fixed beginning of a pattern is none of them,
  * nor is a hidden folder that only `*` names, nor one of `hidden` or below it.
@@ -48,9 +45,12 @@ function expandPattern(pattern: string): AllowedFolder & { below: AllowedFolder[
       const entries = name === ANY ? orElse(() => readdirSync(folder.path, { withFileTypes: true }), []) : [];
       const visible = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
       const found = name === ANY ? visible.map((entry) => entry.name).toSorted() : [name];
-      return found
-        .slice(0, MOST)
-        .map((one) => ({ path: join(folder.path, one), named: join(folder.named, one) }));
+      return (
+        found
+          // More are left out, in the order of their names.
+          .slice(0, 2000)
+          .map((one) => ({ path: join(folder.path, one), named: join(folder.named, one) }))
+      );
     });
   const below = folders.filter((folder) => orElse(() => lstatSync(folder.path).isDirectory(), false));
   return { path, named, below };

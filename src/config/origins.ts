@@ -1,23 +1,14 @@
 /** Hosts, and origins of web pages, as people write them in the configuration. */
 import { parsedUrl } from "../core/unknown.ts";
 
-/** The pages that one entry stands for. */
-interface AllowedOrigin {
-  /** Such as `https:`. Absent: any. */
-  scheme?: string;
-  /** Absent: any host of this scheme. */
-  host?: string;
-  /** Absent: any. */
-  port?: string;
-}
-
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
 /**
  * Reads an entry: an origin such as `https://app.example`, a host with or without a port, or `vscode-webview://*` for
- * all pages of a scheme that only programs have. Returns the problem with any other text.
+ * all pages of a scheme that only programs have. An absent part of the result, such as `https:`, stands for any.
+ * Returns the problem with any other text.
  */
-export function readOrigin(entry: string): AllowedOrigin | string {
+export function readOrigin(entry: string): { scheme?: string; host?: string; port?: string } | string {
   const text = entry.trim().toLowerCase().replace(/\/$/, "");
   const [, scheme, authority = ""] = /^(?:([a-z][a-z0-9+.-]*:)\/\/)?(.*)$/s.exec(text) ?? [];
   if (authority === "*" && scheme !== undefined && !(scheme in DEFAULT_PORTS)) return { scheme };

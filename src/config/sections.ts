@@ -267,10 +267,6 @@ export const subagentSchema = fields("subagent", {
   tools: optional(z.array(nonEmptyText)),
 });
 
-/** Parameters of models that `modelParameters` may not have: they would move a key or lose a limit. */
-const OWN_PARAMETERS =
-  "model modelName apiKey configuration clientOptions callbacks maxRetries streaming".split(" ");
-
 const ruleFields = modelEntry.shape.request.unwrap().shape;
 export const modelEntries = z
   .record(
@@ -289,8 +285,12 @@ export const modelParameters = z
   .record(nonEmptyText, z.record(nonEmptyText, z.unknown()))
   .optional()
   .superRefine((given = {}, context) => {
+    // These would move a key or lose a limit.
+    const own = "model modelName apiKey configuration clientOptions callbacks maxRetries streaming".split(
+      " ",
+    );
     for (const [model, parameters] of Object.entries(given))
-      for (const name of OWN_PARAMETERS.filter((own) => Object.hasOwn(parameters, own))) {
+      for (const name of own.filter((one) => Object.hasOwn(parameters, one))) {
         const value = parameters[name];
         // Gateways need headers of their own.
         if (isRecord(value) && Object.keys(value).join() === "defaultHeaders") continue;
@@ -367,11 +367,12 @@ const channel = z.discriminatedUnion("kind", [
   fields("desktop", { kind: z.literal("desktop"), ...newsTypes }),
 ]);
 
-const CHANNEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-
 export const newsSchema = z
   .record(
-    matching(CHANNEL_NAME, "name a channel with letters, digits, underscores and hyphens, at most 64"),
+    matching(
+      /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
+      "name a channel with letters, digits, underscores and hyphens, at most 64",
+    ),
     channel,
   )
   .default({});

@@ -14,9 +14,6 @@ import { bytesOfText, commonEncoding, isLongText, readText, shown } from "./file
 import { MOST_CHARS, hunkDiff, joinLines } from "./file-text.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
-/** A file with more hunks is shown as one. */
-const MOST_HUNKS = 500;
-
 interface Lines {
   base: string[];
   encoding: TextEncoding;
@@ -42,7 +39,8 @@ export const compareLines = byIdentity(({ base, proposed, folder }: Sides): Line
   return {
     base: lines,
     encoding: encoding ?? own,
-    hunks: hunks.length > MOST_HUNKS ? [changes] : hunks,
+    // A file with more hunks is shown as one.
+    hunks: hunks.length > 500 ? [changes] : hunks,
     folder: now && encoding && (now === before ? [] : hunksBetween(lines, linesToCompare(now.text))),
   };
 });

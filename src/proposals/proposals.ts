@@ -31,8 +31,6 @@ interface ProposalsOptions extends FileRules {
   clock?: Clock;
 }
 
-/** Files of one review; the others come in the next one. */
-const MOST_FILES = 2000;
 /** Characters of their diffs together. Files for which none are left are read one by one. */
 const MOST_CHARS = 8_000_000;
 
@@ -239,7 +237,8 @@ async function shownFiles(
 ): Promise<ProposedChange["files"]> {
   const files: ProposedChange["files"][number][] = [];
   let room = MOST_CHARS;
-  for (const one of sides.slice(0, MOST_FILES)) {
+  // The other files come in the next review.
+  for (const one of sides.slice(0, 2000)) {
     await ownTurn();
     compareLines(one);
     await ownTurn();

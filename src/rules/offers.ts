@@ -3,9 +3,6 @@ import type { RuleOffer, RuledCall } from "./call.ts";
 import { readCommand, readRules } from "./rule.ts";
 import { proposeShellRules } from "./shell/propose.ts";
 
-/** Rules that one answer saves. */
-const MOST_RULES = 5;
-
 /** `known`: rules that count already, which are not offered again. */
 export function ruleOffers(call: RuledCall, known: readonly string[]): RuleOffer[] {
   switch (call.kind) {
@@ -46,8 +43,8 @@ function commandOffers(call: Extract<RuledCall, { kind: "command" }>, known: rea
     ? commands.map((command) => ({ ...command, isHarmless: false }))
     : commands;
   const parts = proposeShellRules({ ...line, commands: needed }, rules);
-  if (parts.length === 0 || parts.length > MOST_RULES || parts.some((part) => part.rules.length === 0))
-    return [];
+  // One answer saves at most five rules.
+  if (parts.length === 0 || parts.length > 5 || parts.some((part) => part.rules.length === 0)) return [];
   const place = call.isSandboxed ? "In the sandbox" : "On this machine, outside any sandbox";
   const widest = Math.max(...parts.map((part) => part.rules.length));
   return Array.from({ length: Math.min(3, widest) }, (_, level) => {

@@ -128,12 +128,22 @@ export function failing(
   return { ...argumentsPreview(`${what}; it would fail: ${why}`, args, to), failure };
 }
 
-type Bound = { to: Destination | undefined; isWhole: boolean; whole?: string | undefined; effect: unknown };
-
 /** The one place where previews are made. `detail` is in its displayed form. */
 export const preview = (
   kind: CallPreview["kind"],
-  { summary, to, detail, isWhole, whole, effect }: Pick<CallPreview, "summary" | "detail"> & Bound,
+  {
+    summary,
+    to,
+    detail,
+    isWhole,
+    whole,
+    effect,
+  }: Pick<CallPreview, "summary" | "detail"> & {
+    to: Destination | undefined;
+    isWhole: boolean;
+    whole?: string | undefined;
+    effect: unknown;
+  },
 ): BoundPreview => ({
   kind,
   summary: displayName(summary),

@@ -9,8 +9,6 @@ import texts from "./texts.json" with { type: "json" };
 /** Longest arguments that a form field can hold for editing, in characters. */
 export const MAX_EDITABLE = 8000;
 const MAX_MESSAGE = 2000;
-/** Longest offer of rules that every surface shows whole, in characters of its JSON. */
-const MAX_OFFER = 2000;
 
 /** The decisions that a person may make about a call. `isWhole`: all of the call is shown; else it is not approved. */
 export const offeredDecisions = (
@@ -95,7 +93,8 @@ export function readDecision(
 /** The rules that a person can save with the approval, the narrowest first. Each is shown as it is saved. */
 export const offeredRules = ({ ruled }: { ruled?: RuledRequest | undefined }): RuleOffer[] =>
   (ruled?.offers ?? []).filter(
-    (offer) => ruleName(offer) === displayName(ruleName(offer)) && JSON.stringify(offer).length <= MAX_OFFER,
+    // Every surface shows an offer of this length whole.
+    (offer) => ruleName(offer) === displayName(ruleName(offer)) && JSON.stringify(offer).length <= 2000,
   );
 
 /** Names an offer, for people and programs: its rules. */

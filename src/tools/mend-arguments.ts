@@ -85,8 +85,6 @@ const normalized = (word: string): string => word.toLowerCase().replaceAll(/[\s_
 const REMARKS: ReadonlySet<string> = new Set(
   "description explanation reason reasoning purpose thought thoughts".split(" "),
 );
-/** Texts that may hold JSON, which models then send as an object. */
-const CONTENT: ReadonlySet<string> = new Set(["content", "text", "body", "data"]);
 
 function mendedObject(schema: Schema, value: unknown, scope: MendScope): unknown {
   const { properties, required = [] } = schema;
@@ -102,7 +100,9 @@ function mendedObject(schema: Schema, value: unknown, scope: MendScope): unknown
     // An empty text may be a value of its own.
     const takesBlank = isString && !["enum", "format", "minLength", "pattern"].some((bound) => bound in own);
     if (isOptional(name) && (item === null || (item === "" && !takesBlank))) return [];
-    const isJson = CONTENT.has(name) && isString && typeof item === "object" && item !== null;
+    // Texts that may hold JSON, which models then send as an object.
+    const mayHoldJson = isString && /^(?:content|text|body|data)$/.test(name);
+    const isJson = mayHoldJson && typeof item === "object" && item !== null;
     return [[name, isJson ? JSON.stringify(item, null, 2) : mended(own, item, scope)]];
   });
   return Object.fromEntries(entries);

@@ -52,11 +52,10 @@ export type FileToolSettings = Readonly<
   readonly allowedPrefixes: readonly string[] | undefined;
 };
 
-const USUAL_MEDIA = /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/;
-
 export function resolveOptions({ evictTokens = 20_000, ...options }: FileToolOptions): FileToolSettings {
   const { grepMaxCount = 1000, readLimit = 2000, maxLineChars = 10_000, jobs = false } = options;
-  const { allowedPrefixes, acceptsMedia = (type: string) => USUAL_MEDIA.test(type) } = options;
+  const usualMedia = /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/;
+  const { allowedPrefixes, acceptsMedia = (type: string) => usualMedia.test(type) } = options;
   const maxChars = evictTokens === null ? undefined : evictTokens * 4;
   return { maxChars, grepMaxCount, readLimit, maxLineChars, allowedPrefixes, jobs, acceptsMedia };
 }

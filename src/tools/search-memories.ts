@@ -4,10 +4,6 @@ import { cancellable } from "./call.ts";
 import { withNotices } from "./format.ts";
 import { defineTool } from "./tool.ts";
 
-const memorySearchSchema = z.strictObject({
-  query: z.string().min(1).max(500).describe("Words, or a topic"),
-});
-
 const LIMIT = 10;
 
 export interface FoundMemories {
@@ -23,7 +19,9 @@ export const searchMemoriesTool = (search: (query: string, limit: number) => Pro
     name: "search_memories",
     kind: "read",
     description: `Find files below /memories/ by words and by meaning. Returns the best ${LIMIT} at most, each path with an excerpt; read_file reads a whole one. For exact text, use grep.`,
-    schema: memorySearchSchema,
+    schema: z.strictObject({
+      query: z.string().min(1).max(500).describe("Words, or a topic"),
+    }),
     handle: ({ query }, { signal }) =>
       cancellable("search_memories", signal, async () => {
         const { hits, note } = await search(query, LIMIT);

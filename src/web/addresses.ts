@@ -21,8 +21,6 @@ const others = networks(
   // Parts of the public IPv6 addresses that lead elsewhere: Teredo, ORCHID, documentation, 6to4.
   "2001::/23 2001:db8::/32 2002::/16 3fff::/20",
 );
-/** Addresses by which networks without IPv4 reach it: the last 32 bits are the IPv4 address. */
-const translated = networks("64:ff9b::/96");
 
 /** True if the address, in the form that a resolver returns, is one of the public internet. */
 export function isPublicAddress(given: string): boolean {
@@ -31,7 +29,8 @@ export function isPublicAddress(given: string): boolean {
     case 4:
       return !others.check(address, "ipv4");
     case 6: {
-      if (!translated.check(address, "ipv6"))
+      // Networks without IPv4 reach it by these addresses: the last 32 bits are the IPv4 address.
+      if (!networks("64:ff9b::/96").check(address, "ipv6"))
         return networks("2000::/3").check(address, "ipv6") && !others.check(address, "ipv6");
       // The parser of addresses writes them with colons only.
       const groups = new URL(`http://[${address}]`).hostname.slice(1, -1).split(":").slice(-2);

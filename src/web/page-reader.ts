@@ -38,9 +38,6 @@ export interface WebPage {
   notes: readonly string[];
 }
 
-const ACCEPT =
-  "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1";
-
 /** Reads pages, and caches the rules of robots.txt for an hour. */
 export class PageReader {
   readonly #network: Network;
@@ -111,7 +108,12 @@ export class PageReader {
   }
 
   #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
-    const headers = { "user-agent": this.#userAgent, accept: ACCEPT, "accept-encoding": ACCEPTED_CODINGS };
+    const headers = {
+      "user-agent": this.#userAgent,
+      accept:
+        "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1",
+      "accept-encoding": ACCEPTED_CODINGS,
+    };
     return request(url, { network: this.#network, headers, signal });
   }
 

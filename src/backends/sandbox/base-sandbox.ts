@@ -29,9 +29,6 @@ export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   maxFileSizeMb?: number;
 }
 
-/** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
-const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
-
 interface SandboxPath extends Located {
   /** The id of the sandbox. */
   id: string;
@@ -211,7 +208,8 @@ export abstract class LimitedSandbox extends BaseSandbox {
   }
 
   protected override runFileCommand(command: string, options: port.CallOptions): Promise<ExecuteResponse> {
-    return this.run(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
+    // A piece of a file as base64, or the names of a large tree.
+    return this.run(command, { ...options, cwd: "/" }, 64 * 1024 * 1024);
   }
 
   /** Runs a command in a directory of the sandbox, until its time is up or its signal aborts. */

@@ -33,9 +33,6 @@ const CONFINEMENT = splitWords(
   "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges",
 );
 
-/** Bash where there is one, because models write for it. */
-const START = script("start in container");
-
 /** Removes complaints of shells without a terminal, which do not concern the command. */
 export function withoutTtyNoise(output: string): string {
   const noises = [
@@ -106,9 +103,11 @@ export class DockerSandbox extends LimitedSandbox {
     const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
     const args = ["exec", ...this.#user(), ...variables, this.id];
     const { timeout = this.commands.timeout, signal } = options;
+    // Starts Bash where there is one, because models write for it.
+    const start = script("start in container");
     const response = await this.#runner.run(
       {
-        ...programLaunch(this.#options, [...args, "sh", "-c", START, "sh", options.cwd ?? "/", command]),
+        ...programLaunch(this.#options, [...args, "sh", "-c", start, "sh", options.cwd ?? "/", command]),
         maxOutputBytes,
         keepBytes: options.keepBytes,
         onOutput: (chunk) => options.onOutput?.(chunk),

@@ -8,9 +8,6 @@ import { type RunCommand, askSandbox, script } from "./sandbox-files.ts";
 import { DEFAULT_OUTPUT_BYTES, MOST_JOBS, tooManyJobs, unknownJob } from "./shell-backend.ts";
 import texts from "../texts.json" with { type: "json" };
 
-/** Time between two renewals of running jobs, in ms. Jobs without one end after half an hour. */
-const RENEWAL_MS = 600_000;
-
 /**
  * Background jobs inside a sandbox, by commands alone. Their output and exit codes are files in its `/tmp`. They end with
  * the sandbox, and half an hour after this process was killed. If the sandbox stays, its owner runs the script of `close`.
@@ -49,7 +46,8 @@ export class SandboxJobs implements BackgroundJobs {
     const given = { id, command, supervise, most: String(DEFAULT_OUTPUT_BYTES + 1) };
     const result = await this.#ask("start job", given, start).catch(() => undefined);
     if (result?.get("result") === "started") {
-      this.#renewal ??= setInterval(() => void this.list(), RENEWAL_MS).unref();
+      // Jobs that are not renewed end after half an hour.
+      this.#renewal ??= setInterval(() => void this.list(), 600_000).unref();
       return { job: { ...info } };
     }
     this.#jobs.delete(id);

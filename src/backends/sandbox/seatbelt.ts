@@ -26,9 +26,6 @@ export type SeatbeltOptions = Omit<
 
 const PROGRAM = "/usr/bin/sandbox-exec";
 
-/** Folders that programs of the system need. Homes, mail and keychains are not among them. */
-const SYSTEM_FOLDERS = splitWords(folders.macos);
-
 /**
  * The rules of macOS's sandbox for commands. They may start programs of the system, read `readable` and change
  * `writable`, both without `hidden`, and the second without `fixed`. Everything else is forbidden, such as the network.
@@ -41,6 +38,8 @@ export function seatbeltProfile(
 ): string {
   const subpaths = (paths: readonly string[]): string =>
     paths.map((path) => `(subpath ${literal(path)})`).join(" ");
+  // Folders that programs of the system need. Homes, mail and keychains are not among them.
+  const system = splitWords(folders.macos);
   return [
     "(version 1)",
     "(deny default)",
@@ -49,7 +48,7 @@ export function seatbeltProfile(
     "(allow sysctl-read)",
     "(allow file-read-metadata)",
     '(allow file-read* (literal "/"))',
-    `(allow file-read* ${subpaths([...SYSTEM_FOLDERS, ...readable, ...readable.map(realPath), ...writable])})`,
+    `(allow file-read* ${subpaths([...system, ...readable, ...readable.map(realPath), ...writable])})`,
     `(allow file-write* ${subpaths(writable)})`,
     "(deny file-write-setugid)",
     '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',

@@ -33,9 +33,6 @@ interface Job {
 /** Background jobs that run at one time. */
 export const MOST_JOBS = 16;
 
-/** Time without a command or a look at a job after which background programs end, in ms: the run waits for a person. */
-const IDLE_MS = 1_800_000;
-
 /** Background jobs as processes of this machine. The owner of the processes ends them. */
 class ProcessJobs implements BackgroundJobs {
   readonly #start: StartProcess;
@@ -233,7 +230,8 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     } finally {
       this.#executing -= 1;
       const end = (): void => void (this.#ending = this.#runner.close());
-      if (this.#executing === 0) this.#idle = setTimeout(end, IDLE_MS).unref();
+      // Background programs end after half an hour without a command or a look: the run waits for a person.
+      if (this.#executing === 0) this.#idle = setTimeout(end, 1_800_000).unref();
     }
   }
 

@@ -25,8 +25,6 @@ const ENTRIES = groupBy(
   ),
   ({ path }) => path[0],
 );
-/** Represents the arguments that xargs adds. */
-const ADDED: ShellWord = { value: undefined, splits: true, mayBeOption: true };
 
 /** Entries for a command. After options or computed words it may have any subcommand. `start`: its first argument. */
 function* findEntries(words: readonly ShellWord[]) {
@@ -60,7 +58,8 @@ const isSubcommand = ({ value = "" }: ShellWord, { subcommands }: Entry): boolea
 
 /** True if a rule with these words does not cover a command that begins with them. */
 export function needsApproval({ words, isOpen }: ShellCommand, rule: readonly ShellWord[]): boolean {
-  const all = isOpen ? [...words, ADDED] : words;
+  // The last word represents the arguments that xargs adds.
+  const all = isOpen ? [...words, { value: undefined, splits: true, mayBeOption: true }] : words;
   for (const { entry, start } of findEntries(all)) {
     const operands = operandsAfter(all, start, entry);
     if (operands.length < (entry.interprets ?? 0)) return true;

@@ -17,9 +17,6 @@ export interface ShellProposal {
 
 const DEPTH = new Map(Object.entries(table.depth));
 const EXAMPLES = new Map(Object.entries(table.examples));
-const EXACT = table.exact.split(", ");
-const ALONE = table.alone.split(" ");
-const PROJECT_CODE = table.projectCode.split(", ");
 
 /** Proposals for the commands that need a rule and that no existing rule covers. */
 export const proposeShellRules = (
@@ -39,14 +36,14 @@ function candidateRules({ words, assignments, isOpen }: ShellCommand): string[] 
   const isWhole = computed < 0 && !isOpen;
   const [program = "", subcommand = ""] = literal;
   const starts = [1, 2, 3].map((length) => literal.slice(0, length).join(" "));
-  const isExact = program.includes("/") || starts.some((start) => EXACT.includes(start));
+  const isExact = program.includes("/") || starts.some((start) => table.exact.split(", ").includes(start));
   const depth = DEPTH.get(starts[1] ?? "") ?? DEPTH.get(program) ?? 1;
   const isNamed = literal.length >= depth && !literal.slice(1, depth).some((word) => word.startsWith("-"));
   const lengths = [
     isWhole ? 0 : literal.length,
     depth > 1 && isNamed ? depth : 0,
     depth > 2 && isNamed && /^(?:run|task)$/.test(subcommand) ? 2 : 0,
-    ALONE.includes(program) ? 1 : 0,
+    table.alone.split(" ").includes(program) ? 1 : 0,
   ];
   const assigned = assignments.filter(({ name }) => !isListed("harmlessAssignments", name));
   const write = (length: number): string =>
@@ -69,6 +66,6 @@ function describeRule(text: string, command: ShellCommand): ShellProposal["rules
     ? `Allow every command that starts with ${start}, except with options that start other programs or write elsewhere.`
     : `Allow exactly ${text}.`;
   const names = [1, 2].map((length) => start.split(" ", length).join(" "));
-  const note = names.some((name) => PROJECT_CODE.includes(name)) ? ` ${table.note}` : "";
+  const note = names.some((name) => table.projectCode.split(", ").includes(name)) ? ` ${table.note}` : "";
   return { rule: text, sentence: scope + note, examples: [first, second, third] };
 }

@@ -23,7 +23,6 @@ export function refuseLine(reason: string): never {
 /** With braces, operands are literal, and operators neither assign nor fail nor evaluate. */
 const EXPANSION = /\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{#?[A-Za-z_]\w*(?:(?::?[-+]|%%?|##?)[\w.,/ *-]*)?\})/y;
 const SUBSTITUTION = "it uses the output of another command";
-const MAY_RUN = "it has an expansion that may run other commands";
 
 /** Throws a LineRefusal. */
 export function readWord(text: string): ShellWord {
@@ -48,7 +47,9 @@ export function readWord(text: string): ShellWord {
       if (isEscape) length = 2;
     } else if (character === "$" && (!isQuoted || /[\w({[@*#?$!-]/.test(next))) {
       EXPANSION.lastIndex = at;
-      length = EXPANSION.exec(text)?.[0].length ?? refuseLine(next === "(" ? SUBSTITUTION : MAY_RUN);
+      length =
+        EXPANSION.exec(text)?.[0].length ??
+        refuseLine(next === "(" ? SUBSTITUTION : "it has an expansion that may run other commands");
       first ??= "-";
       isLiteral = false;
       if (!isQuoted || next === "@" || next === "*") splits = splitsAtBlanks = true;

@@ -7,11 +7,6 @@ import type { Clock } from "../../core/clock.ts";
 import { parsedJson, defined } from "../../core/unknown.ts";
 
 const FILE = "page.json";
-/** Addresses of the page: of the newest server, then of earlier ones that may still run. */
-const Note = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
-const Answer = z.object({ link: z.url(), proof: z.string() });
-/** Lifetime of a request for a link, in milliseconds. */
-const FRESH_MS = 60_000;
 
 /** Notes where a page is: each server has a port of its own. Returns a function that takes the note back. */
 export async function notePage(dataDir: string, address: string): Promise<() => Promise<void>> {
@@ -30,7 +25,9 @@ async function writeNote(dataDir: string, [address, ...earlier]: readonly string
 
 async function notedPages(dataDir: string): Promise<string[]> {
   const text = await readFile(join(dataDir, FILE), "utf8").catch(() => "");
-  const { data } = Note.safeParse(parsedJson(text));
+  // The newest server, then earlier ones that may still run.
+  const schema = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
+  const { data } = schema.safeParse(parsedJson(text));
   return data === undefined ? [] : [data.address, ...data.earlier];
 }
 
@@ -79,7 +76,7 @@ export class LinkProofs {
   }
 }
 
-const isFresh = (made: number, now: number): boolean => Math.abs(now - made) <= FRESH_MS;
+const isFresh = (made: number, now: number): boolean => Math.abs(now - made) <= 60_000;
 
 const sign = (key: Uint8Array, text: string): string =>
   createHmac("sha256", key).update(`page link ${text}`).digest("base64url");
@@ -117,7 +114,7 @@ async function askFor(url: URL, key: Uint8Array, now: number, first?: string): P
     signal: AbortSignal.timeout(2000),
   });
   if (!response.ok) return undefined;
-  const { link, proof } = Answer.parse(await response.json());
+  const { link, proof } = z.object({ link: z.url(), proof: z.string() }).parse(await response.json());
   const isOurs = isSame(proof, answerTo(key, url.host, asked));
   return isOurs && new URL(link).origin === url.origin ? link : undefined;
 }

@@ -322,18 +322,6 @@ function refuseSchedule(sent: SentForm, refused: WrongSchedule): Promise<void> {
   return showAgain(sent, schedulePath(), read, refused);
 }
 
-const ask: Work = async ({ context, reply }) => {
-  await (await context.runs.agents.otherServers()).ask();
-  reply.redirect(serversPath());
-};
-
-const startLogIn: Work = async (sent) => {
-  const { context, form } = sent;
-  const notice = await beginAt(context, form.get("server") ?? "");
-  const status = notice.problem === undefined ? 200 : 422;
-  return showAgain(sent, serversPath(), (again) => serversScreen(context, again), notice, status);
-};
-
 const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
   ["/schedules/add", { scope: "run", work: saveSchedule }],
   ["/schedules/edit", { scope: "run", work: saveSchedule }],
@@ -347,8 +335,27 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
       },
     },
   ]),
-  [`${serversPath()}/ask`, { scope: "run", work: ask }],
-  [`${serversPath()}/login`, { scope: "run", work: startLogIn }],
+  [
+    `${serversPath()}/ask`,
+    {
+      scope: "run",
+      work: async ({ context, reply }) => {
+        await (await context.runs.agents.otherServers()).ask();
+        reply.redirect(serversPath());
+      },
+    },
+  ],
+  [
+    `${serversPath()}/login`,
+    {
+      scope: "run",
+      work: async (sent) => {
+        const notice = await beginAt(sent.context, sent.form.get("server") ?? "");
+        const status = notice.problem === undefined ? 200 : 422;
+        return showAgain(sent, serversPath(), (again) => serversScreen(sent.context, again), notice, status);
+      },
+    },
+  ],
   [`${accessPath()}/revoke`, { scope: "run", work: revoke }],
   [
     `${rulesPath()}/remove`,

@@ -61,8 +61,6 @@ export interface PagesOptions extends ScreenFacts {
 const MAX_LIVE = { all: 256, each: 64 };
 /** Time between two looks at a screen of several runs. */
 const LOOK_MS = 1000;
-/** Time between two looks at every open page, so that it ends with its session. */
-const RECHECK_MS = 30_000;
 
 interface Asked {
   url: URL;
@@ -221,8 +219,9 @@ export class Pages {
         if (isFinal(status) && !seesOthers) return false;
         const { runs } = await context();
         const stop = new AbortController();
+        // Every open page is looked at again, so that it ends with its session.
+        const recheckMs = isShared(session) ? HELD_MS : 30_000;
         // Its place in line follows from other runs.
-        const recheckMs = isShared(session) ? HELD_MS : RECHECK_MS;
         const look = AbortSignal.timeout(view.place === undefined ? recheckMs : LOOK_MS);
         const until = AbortSignal.any([signal, look, stop.signal]);
         const changes = [

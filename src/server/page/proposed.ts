@@ -23,8 +23,6 @@ import { type PartScreen, type ScreenContext, partScreen } from "./screen-contex
  * loaded separately.
  */
 const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100, part: 200_000 };
-/** Time for which the change of a run at work is not read again. */
-const FRESH_MS = 5000;
 
 export interface StampedChange {
   change: ProposedChange;
@@ -74,7 +72,8 @@ export class ChangeReader {
     if (run.status !== "working") return read();
     const now = this.#clock();
     const before = this.#newest.get(run.id);
-    if (before !== undefined && now - before.at < FRESH_MS) return before.change;
+    // The change of a run at work is read again after 5 seconds.
+    if (before !== undefined && now - before.at < 5000) return before.change;
     const change = read();
     this.#newest.keep(run.id, { at: now, change });
     return change;

@@ -52,7 +52,11 @@ function readDecision(approval: Approval, form: URLSearchParams): PageAnswer {
   if (decision !== "edit" || edited === "none")
     return { ok: false, problem: "No decision was sent. Press one of the buttons." };
   if (edited === "broken")
-    return { ok: false, field: "edited_args", ...jsonProblem(form.get("edited_args") ?? "", NO_OBJECT) };
+    return {
+      ok: false,
+      field: "edited_args",
+      ...jsonProblem(form.get("edited_args") ?? "", "The changed arguments are not a JSON object"),
+    };
   return { ok: true, answer: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
 }
 
@@ -137,8 +141,6 @@ function editedArguments(
   const typed = form.get("edited_text");
   return text === undefined || typed === null ? others : { ...others, [text.name]: unmarked(typed) };
 }
-
-const NO_OBJECT = "The changed arguments are not a JSON object";
 
 /** Explains why a text is not valid JSON; `what` describes it without the reason. */
 function jsonProblem(text: string, what: string): Problem {

@@ -17,7 +17,6 @@ export function isFrom({ method, headers }: IncomingMessage, origins: readonly s
 }
 
 const BROTLI = { "content-encoding": "br" };
-const FAST = { [constants.BROTLI_PARAM_QUALITY]: 4 };
 
 /** Answers one request of a browser. The page's own addresses, in markup and redirects, begin with `base`. */
 export class Reply {
@@ -50,7 +49,9 @@ export class Reply {
     const type = { "content-type": "application/json; charset=utf-8" };
     if (!this.#takesBrotli()) this.response.writeHead(status, { ...SECURITY_HEADERS, ...type }).end(content);
     else {
-      const packed = await promisify(brotliCompress)(content, { params: FAST });
+      const packed = await promisify(brotliCompress)(content, {
+        params: { [constants.BROTLI_PARAM_QUALITY]: 4 },
+      });
       this.response.writeHead(status, { ...SECURITY_HEADERS, ...type, ...BROTLI }).end(packed);
     }
   }

@@ -99,14 +99,12 @@ async function loadPending({ runs }: ScreenContext) {
   return { pending, waiting };
 }
 
-/** Ends of shorter runs are not reported. */
-const LONG_RUN_MS = 30_000;
-
 /** Collects open requests, and the newest finished runs. A session of one run gets the end of `own` alone. */
 async function loadNews({ runs, session }: ScreenContext, pending: readonly PendingRequest[], own?: Run) {
   const isOfAll = session.run === undefined;
   const seen = isOfAll ? await runs.read.summaries({}, { limit: MAX.ends }) : own ? [own] : [];
-  const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= LONG_RUN_MS);
+  // Ends of shorter runs are not reported.
+  const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= 30_000);
   const told = ends.map((run): News => ({
     key: `end ${run.id}`,
     kind: "ends",
@@ -183,7 +181,7 @@ export async function runScreen(
   const { runs, session } = context;
   const view = await runs.read.view(runId);
   if (view === undefined) return undefined;
-  const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
+  const tab = wrong.complaint === undefined ? (named ?? usualTab(view)) : "review";
   const body = await BODIES[tab](context, view, query, wrong);
   const own = waitingIn(view).map((asked) => ({ ...asked, task: nameOf(view.run) }));
   const { pending, waiting } =
@@ -265,7 +263,7 @@ export async function workBody(
 }
 
 /** Chooses the tab that answers the person's question at this moment. */
-function tabOf(view: RunView): Tab {
+function usualTab(view: RunView): Tab {
   if (isFinal(view.run.status)) return "answer";
   const { states, waiting } = standingOf(view);
   return waiting > 0 && !states.includes(WORKING) ? "review" : "work";

@@ -61,11 +61,12 @@ export async function search(context: ScreenContext, text: string, namesOnly: bo
   const patience = AbortSignal.timeout(namesOnly ? PATIENCE_MS.names : PATIENCE_MS.all);
   const until = AbortSignal.any([signal, patience]);
   const none: MemorySearch = { hits: [] };
+  const noFiles: FoundFiles = { names: [], lines: [], notes: [], isCut: false, places: "files" };
   const [waiting, counts, listed, files, memories] = await Promise.all([
     waitingFor(context),
     runs.read.counts(),
     runs.read.summaries(text === "" ? {} : { text, tasksOnly: namesOnly }, { limit: MAX.each + 1 }),
-    text === "" ? NO_FILES : filesWith(await runs.files.mounts(), text, { namesOnly, signal: until }),
+    text === "" ? noFiles : filesWith(await runs.files.mounts(), text, { namesOnly, signal: until }),
     text === "" || namesOnly ? none : runs.files.searchMemories(text, MAX.each + 1),
   ]);
   const all = {
@@ -82,7 +83,6 @@ const byName = <One>(found: readonly One[], text: string, nameOf: (one: One) => 
 
 /** `lines`: the first one of each other file. `places`: names the folders that were searched. */
 type FoundFiles = Awaited<ReturnType<typeof searchFiles>> & { places: string };
-const NO_FILES: FoundFiles = { names: [], lines: [], notes: [], isCut: false, places: "files" };
 
 /** Memories are left out: their own search finds them without reading all of them. */
 async function filesWith(

@@ -12,9 +12,6 @@ const COUNTS = [
   ["toolCalls", "tool calls"],
 ] as const;
 
-/** A comma is read as a point only where it cannot stand between thousands. */
-const AMOUNT = /^\d{1,9}(?:\.\d{1,6}|,\d{1,2})?$/;
-
 export function readChoices(form: URLSearchParams) {
   const model = textOf(form, "model");
   const changes = textOf(form, "changes");
@@ -27,7 +24,8 @@ export function readChoices(form: URLSearchParams) {
   const cost = wanted === "other" ? textOf(form, "costOther").replace(/^\$\s*/, "") : wanted;
   if (wanted === "other" && cost === "") return wrong("Write the cost at which the run stops, such as 2.50.");
   if (cost !== "") {
-    const usd = AMOUNT.test(cost) ? Number(cost.replace(",", ".")) : 0;
+    // A comma is read as a point only where it cannot stand between thousands.
+    const usd = /^\d{1,9}(?:\.\d{1,6}|,\d{1,2})?$/.test(cost) ? Number(cost.replace(",", ".")) : 0;
     if (usd === 0) return wrong("The cost has to be an amount of US dollars above zero, such as 2.50.");
     limits.costUsd = usd;
   }

@@ -36,10 +36,6 @@ const Sealed = z.object({ jti: z.string(), sub: z.string(), exp: z.number(), tok
 /** The content of a session. `exp` is in seconds. */
 type Session = z.output<typeof Sealed>;
 
-/** Longest cookie that browsers keep, with its name and attributes. */
-const MAX_COOKIE = 4096;
-const MAX_FORM_BYTES = 64 * 1024;
-
 /**
  * A session is the token, sealed so that only a server can open it. So it is checked like those of MCP requests each
  * time it comes: a session ends with its token.
@@ -91,7 +87,7 @@ export class TokenSignIn implements SignIn {
   async #logIn(reply: Reply): Promise<void> {
     const { request } = reply;
     const { tokens, logIn, logger } = this.#options;
-    const form = await readForm(request, MAX_FORM_BYTES);
+    const form = await readForm(request, 64 * 1024);
     const url = parsedUrl(form?.get("next") ?? "/", "http://page");
     // Never an address of another server.
     const next = url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";
@@ -131,7 +127,8 @@ export class TokenSignIn implements SignIn {
   async #cookieFor(request: IncomingMessage, granted: Granted): Promise<Record<string, string> | undefined> {
     const seconds = Math.floor((granted.expires - this.#options.clock()) / 1000);
     const cookie = await this.#cookie(await seal(await this.#sharedKey(), granted), seconds);
-    if (cookie.length > MAX_COOKIE) return undefined;
+    // Browsers keep no longer cookie, with its name and attributes.
+    if (cookie.length > 4096) return undefined;
     // The earlier session of the browser would stay valid for anyone with a copy of its cookie.
     const { session } = await this.#read(request);
     if (session !== undefined) this.#end(session);

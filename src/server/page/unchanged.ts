@@ -32,17 +32,17 @@ export const linesScreen: PartScreen = async (context, runId, query) => {
   const rest = Math.max((lines?.length ?? 0) - first, 0);
   const left = count === 0 ? rest : Math.min(count, rest);
   const given = lines?.slice(first, first + Math.min(left, MAX.given));
-  const shown = given ? renderGap({ old, new: now, count: left }, given, view) : CHANGED;
+  const shown = given
+    ? renderGap({ old, new: now, count: left }, given, view)
+    : html`<p class="note pad" data-part>
+        The file has changed since then, so its unchanged lines are not known any more.
+      </p>`;
   return partScreen(context, runId, {
     title: `Unchanged lines of ${oneLine(path, 80)}`,
     heading: displayText(path),
     body: html`<div class="panel top-gap">${shown}</div>`,
   });
 };
-
-const CHANGED = html`<p class="note pad" data-part>
-  The file has changed since then, so its unchanged lines are not known any more.
-</p>`;
 
 /** True if a diff that was made in this run is the newest state of its file, so that lines around it are known. */
 export const isAsItIs = async (context: ScreenContext, runId: string, change: Change): Promise<boolean> =>

@@ -149,7 +149,11 @@ export function readForm(request: RequestContent, content: unknown): CheckedAnsw
   const checked = checkAnswer(request, { type: "fields", values: Object.fromEntries(values) });
   if (!checked.ok) return checked;
   if (carriesOut(request, checked) && !isWholeInForm(request))
-    return wrong(request.kind === "approval" ? CALL_NOT_SHOWN : CHANGE_NOT_SHOWN);
+    return wrong(
+      request.kind === "approval"
+        ? "This form did not show the whole call, so it cannot approve it: decide where all of it is shown."
+        : "This form does not show the whole change, so it cannot be applied here.",
+    );
   const [decision] = fields;
   const isOffered =
     request.kind !== "approval" ||
@@ -162,10 +166,6 @@ const carriesOut = (request: RequestContent, { answer }: { answer: PersonAnswer 
   request.kind === "approval"
     ? isAsItStands(answer, request)
     : answer.type === "review" && Object.keys(answer.choice.apply).length > 0;
-
-const CALL_NOT_SHOWN =
-  "This form did not show the whole call, so it cannot approve it: decide where all of it is shown.";
-const CHANGE_NOT_SHOWN = "This form does not show the whole change, so it cannot be applied here.";
 
 const wrong = (message: string): CheckedAnswer => ({ ok: false, message });
 
@@ -272,6 +272,10 @@ function callMessage(approval: Approval, place: FormPlace): string {
   );
   const same = asText(approval.same?.text ?? "calls like this", MAX.same);
   const sameText = `approve_same: also approves ${same} for the rest of the run.`;
+  const offers = offeredRules(approval).flatMap((offer) => [
+    ruleName(offer),
+    `  ${displayName(oneLine(offer.sentence, MAX.description))}`,
+  ]);
   const isTooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
     ...problemText(place),
@@ -288,22 +292,18 @@ function callMessage(approval: Approval, place: FormPlace): string {
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText] : []),
     ...(decisions.includes("approve_always")
-      ? [ALWAYS, "", indented(offerTexts(approval).join("\n")), ""]
+      ? [
+          "approve_always: also save a rule, so that later calls like this run without asking. The rules:",
+          "",
+          indented(offers.join("\n")),
+          "",
+        ]
       : []),
     ...heldBackText(approval, (text) => asText(text)),
     ...deadlineText(approval),
     ...(isTooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
   ].join("\n");
 }
-
-const ALWAYS =
-  "approve_always: also save a rule, so that later calls like this run without asking. The rules:";
-
-const offerTexts = (approval: Approval): string[] =>
-  offeredRules(approval).flatMap((offer) => [
-    ruleName(offer),
-    `  ${displayName(oneLine(offer.sentence, MAX.description))}`,
-  ]);
 
 const problemText = ({ problem }: FormPlace): string[] =>
   problem === undefined ? [] : [asText(problem, MAX.problem), ""];

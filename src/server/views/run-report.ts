@@ -57,8 +57,6 @@ const MAX = {
 };
 /** In a finished run, its subagents matter less than the answer: failed ones come first. */
 const MAX_ENDED = { agents: 10, line: 100 };
-/** When it pays to look again. */
-const POLL_SECONDS = { working: 5, input_required: 15 };
 
 const {
   agents: { element: Agent },
@@ -471,7 +469,7 @@ function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {
   if (status !== "working" && status !== "input_required") return {};
   const isForModel = status === "input_required" && ways.model && pendingApprovals(view).length > 0;
   const tool = isForModel ? "answer_deep_agent" : "check_deep_agent";
-  return { next: { tool, after_seconds: POLL_SECONDS[status] } };
+  return { next: { tool, after_seconds: { working: 5, input_required: 15 }[status] } };
 }
 
 /** A text of others on one line. */

@@ -28,16 +28,15 @@ export function shownCall({ preview }: Pick<CallRequest, "preview">, limit: numb
   const isDiff = preview.kind === "diff";
   const whole = isDiff ? displayDiff(preview.detail) : displayMarked(preview.detail);
   const detail = (isDiff ? cutDiff : cutMiddle)(whole, limit);
+  // Notes of earlier versions that a part is missing. Unchanged lines of a diff may be cut.
+  const isCut = /^(?! ).*not shown(?: …)?\]$/m.test(whole);
   return {
     summary: oneLine(displayName(beginningOf(preview.summary)), 400),
     destination: preview.destination === undefined ? [] : [`${TO}${displayName(preview.destination)}`],
     detail,
-    isWhole: preview.isPart !== true && detail === whole && !LEFT_OUT.test(whole),
+    isWhole: preview.isPart !== true && detail === whole && !isCut,
   };
 }
-
-/** Notes of earlier versions that a part is missing. Unchanged lines of a diff may be cut. */
-const LEFT_OUT = /^(?! ).*not shown(?: …)?\]$/m;
 
 /** Begins the line that names the destination. */
 export const TO = "Destination: ";

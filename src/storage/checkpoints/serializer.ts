@@ -12,7 +12,17 @@ export const withBytes = (
   serde: SerializerProtocol,
   unreadable: (thrown: unknown) => unknown,
 ): SerializerProtocol => ({
-  dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
+  dumpsTyped: async (value) => {
+    const toRecord = (one: object): object => {
+      if (!(one instanceof Uint8Array)) return one;
+      return {
+        lc: 2,
+        type: BYTES,
+        base64: Buffer.from(one.buffer, one.byteOffset, one.length).toString("base64"),
+      };
+    };
+    return serde.dumpsTyped(replaced(value, toRecord));
+  },
   loadsTyped: async (type, data) => {
     try {
       // LangGraph's serialiser waits for each value in the JSON, and does so twice for those in a message.
@@ -27,6 +37,10 @@ export const withBytes = (
           return await Promise.all(value.map((one) => load(JSON.stringify(one))));
       }
       const value: unknown = await serde.loadsTyped(type, data);
+      const toBytes = (one: object): object =>
+        "base64" in one && "type" in one && one.type === BYTES
+          ? new Uint8Array(Buffer.from(String(one.base64), "base64"))
+          : one;
       return mentions(data, `"${BYTES}"`) ? replaced(value, toBytes) : value;
     } catch (thrown) {
       throw unreadable(thrown);
@@ -38,20 +52,6 @@ export const mentions = (data: Uint8Array | string, text: string): boolean =>
   typeof data === "string"
     ? data.includes(text)
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(text);
-
-const toRecord = (value: object): object =>
-  value instanceof Uint8Array
-    ? {
-        lc: 2,
-        type: BYTES,
-        base64: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"),
-      }
-    : value;
-
-const toBytes = (value: object): object =>
-  "base64" in value && "type" in value && value.type === BYTES
-    ? new Uint8Array(Buffer.from(String(value.base64), "base64"))
-    : value;
 
 /** Replaces every object in `value` by `replace`; returns `value` itself if nothing changed. */
 function replaced(value: unknown, replace: (value: object) => object, above = new Set<unknown>()): unknown {

@@ -23,10 +23,6 @@ export interface WriteRow {
 /** Channels of errors, requests and answers: a task with other writes has finished. */
 export const UNFINISHED_CHANNELS = Object.keys(WRITES_IDX_MAP);
 
-/** Number of values revived between two turns of the event loop. */
-const VALUES_PER_TURN = 64;
-const BYTES_PER_TURN = 200_000;
-
 /** Decodes writes in their order, so many at a time; a long history lets other work run in between. */
 export async function revive(
   rows: readonly WriteRow[],
@@ -35,7 +31,7 @@ export async function revive(
 ): Promise<CheckpointPendingWrite[]> {
   let [values, bytes] = [0, 0];
   return mapAtMost(atOnce, rows, async ({ task_id, channel, type, value }) => {
-    if (values >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
+    if (values >= 64 || bytes >= 200_000) {
       [values, bytes] = [0, 0];
       await new Promise(setImmediate);
     }

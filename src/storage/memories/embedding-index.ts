@@ -14,8 +14,6 @@ const FILL = 500;
 /** Vectors compared in one turn of the event loop. */
 const VECTORS_PER_TURN = 128;
 
-const TOUCH = "UPDATE store_models SET used_at = @now WHERE name = @name";
-const RELEASE = `UPDATE store_unembedded SET due_at = 0 WHERE model = @model AND item IN ${IDS}`;
 const DONE = `DELETE FROM store_unembedded WHERE model = @model AND item IN ${IDS}`;
 
 interface PassageRow extends ItemPosition {
@@ -105,7 +103,8 @@ UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
   /** Returns items to the queue that could not be embedded now. */
   async release(items: readonly UnembeddedItem[]): Promise<void> {
     const { id: model } = await this.#model();
-    await this.#engine.note(() => change(RELEASE, { model, ids: idList(items) }));
+    const sql = `UPDATE store_unembedded SET due_at = 0 WHERE model = @model AND item IN ${IDS}`;
+    await this.#engine.note(() => change(sql, { model, ids: idList(items) }));
   }
 
   /** Removes items from the queue until they change; they have no vector then. */
@@ -188,7 +187,8 @@ LEFT JOIN store_passages AS p ON p.item = i.id AND p.model = @model ORDER BY i.n
   /** Notes that the model is in use: others are deleted after a while. */
   async touch(): Promise<void> {
     await this.#model();
-    await this.#engine.note(() => change(TOUCH, { name: this.embedder.name, now: this.#clock() }));
+    const sql = "UPDATE store_models SET used_at = @now WHERE name = @name";
+    await this.#engine.note(() => change(sql, { name: this.embedder.name, now: this.#clock() }));
   }
 
   async #model(): Promise<ModelRow> {

@@ -7,8 +7,6 @@ import type { ItemPosition, ItemRow, ItemStatements, Start, Stretch, TextRow } f
 import { toItem } from "./items.ts";
 import { MAX_COUNT } from "./namespaces.ts";
 
-/** Items of the first page; so many are one statement, which shows one moment. Pages of short values grow. */
-const FIRST_PAGE = 64;
 /** Bytes or characters that are read in one turn of the event loop, or nearly. */
 const PAGE_LENGTH = 500_000;
 
@@ -89,7 +87,8 @@ export async function* readPages<Row>(
   { start = ">", most = MAX_COUNT }: { start?: Start; most?: number } = {},
 ): AsyncGenerator<Row[]> {
   let place: ItemPosition = wanted;
-  for (let limit = Math.min(most, FIRST_PAGE); limit > 0;) {
+  // 64 items are one statement, which shows one moment. Pages of short values grow.
+  for (let limit = Math.min(most, 64); limit > 0;) {
     const page = { ...wanted, namespace: place.namespace, key: place.key, limit };
     const { rows, last, length } = await read(place === wanted ? start : ">", page);
     yield rows;

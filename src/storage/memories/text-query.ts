@@ -8,9 +8,6 @@ import { oneLine, tailOf } from "../../core/text.ts";
 const UNSPACED =
   /(?:(?=[\p{L}\p{M}])[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]|\p{Extended_Pictographic})+/gu;
 
-/** Separates two runs, so that no phrase matches across both. */
-const BORDER = "0";
-
 /** The runs of such characters in a text, each as its pairs and its last character. */
 export function gramRuns(text: string): { pairs: string[]; last: string }[] {
   let left = 100_000;
@@ -26,7 +23,8 @@ export function gramRuns(text: string): { pairs: string[]; last: string }[] {
 /** The pairs of characters of `text`, in their order and separated by spaces; most often there are none. */
 export const characterPairs = (text: string): string =>
   gramRuns(text)
-    .flatMap(({ pairs, last }) => [pairs.join(" "), last, BORDER])
+    // A "0" between two runs, so that no phrase matches across both.
+    .flatMap(({ pairs, last }) => [pairs.join(" "), last, "0"])
     .join(" ");
 
 /** FTS5 expressions, any of which may match, of what `words` have in these scripts. */

@@ -11,9 +11,6 @@ import {
 } from "../../runs/sql/steps.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
-/** Maximum number of attempts for a transaction that conflicted with another. */
-const TRIES = 8;
-
 export const postgresEngine = (access: Access): Engine => ({
   of: (principal) => postgresEngine(access.of(principal)),
   read: (steps) =>
@@ -81,7 +78,7 @@ async function transact<T>(access: Access, kind: string, steps: () => Steps<T>):
       // takes no changes may lead to a server that is no longer the primary.
       if (isBrokenOff(thrown) || isReadOnly(thrown)) broken = thrown;
       else await client.query("ROLLBACK").catch((error: Error) => (broken = error));
-      if (attempt === TRIES || !isRepeatable(thrown)) throw thrown;
+      if (attempt === 8 || !isRepeatable(thrown)) throw thrown;
     } finally {
       client.release(broken);
     }

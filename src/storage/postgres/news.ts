@@ -10,10 +10,6 @@ import texts from "../texts.json" with { type: "json" };
 
 /** Ids of one notification: Postgres takes 8000 bytes. */
 const IDS_AT_ONCE = 200;
-/** Interval at which every server looks, even without news: a notification may be lost with a connection. */
-const LOOK_EVERY_MS = 2000;
-/** A connection on which this process does not hear itself for so long is replaced, in milliseconds. */
-const DEAF_MS = 10_000;
 export class ChangeNews {
   readonly #pool: Pool;
   readonly #newClient: () => Client;
@@ -54,7 +50,8 @@ export class ChangeNews {
       this.#look = setInterval(() => {
         this.#all((listener) => listener.changedElsewhere());
         this.#check();
-      }, LOOK_EVERY_MS).unref();
+        // Every server also looks without news: a notification may be lost with a connection.
+      }, 2000).unref();
       void this.#connect(0);
     }
     return {
@@ -95,7 +92,8 @@ export class ChangeNews {
   /** Notifies itself, and replaces a connection on which that was not heard for a while. */
   #check(): void {
     if (this.#client === undefined) return;
-    if (this.#toldAt !== undefined && monotonicClock() - this.#toldAt > DEAF_MS) {
+    // A connection on which this process does not hear itself is replaced.
+    if (this.#toldAt !== undefined && monotonicClock() - this.#toldAt > 10_000) {
       const text = this.#hasHeard ? texts.silentNews : texts.noNews;
       this.#all((listener) => listener.failed(new StorageError("storage_io", text)));
       this.#leave();

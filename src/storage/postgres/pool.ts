@@ -45,7 +45,8 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
     connectionTimeoutMillis: 10_000,
     // A claim on a new connection takes several times as long.
     idleTimeoutMillis: 60_000,
-    query_timeout: QUERY_MS,
+    // A cut network breaks no connection: a query fails whose connection is silent.
+    query_timeout: 15_000,
     // Older versions of `pg` send one query after the other.
     pipeline: true,
     application_name: "deepagent-mcp",
@@ -70,6 +71,3 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
   }
   return { access: new Access(pool, role), schema, newClient: () => new pg.Client(config) };
 }
-
-/** After how long a query fails whose connection is silent, in milliseconds. A cut network breaks no connection. */
-const QUERY_MS = 15_000;

@@ -3,18 +3,6 @@ import type { SessionStore, StoredSession } from "../../runs/server-ports.ts";
 import { type Steps, all, change } from "../../runs/sql/steps.ts";
 import { type Access, NOW, postgresEngine, query } from "./engine.ts";
 
-/** Subscriptions of one session, and characters of an address. */
-const MAX_SUBSCRIPTIONS = 1024;
-const MAX_URI = 2048;
-
-const JOIN = `
-UPDATE client_sessions SET used = ${NOW} WHERE id = @id RETURNING owner, opening, subscriptions`;
-const SUBSCRIBE = `
-UPDATE client_sessions SET subscriptions = subscriptions || @uri::text
-WHERE id = @id AND NOT @uri = ANY(subscriptions) AND cardinality(subscriptions) < ${MAX_SUBSCRIPTIONS}`;
-const UNSUBSCRIBE =
-  "UPDATE client_sessions SET subscriptions = array_remove(subscriptions, @uri) WHERE id = @id";
-
 export function sessionStore(access: Access): SessionStore {
   const engine = postgresEngine(access);
   return {
@@ -23,11 +11,20 @@ export function sessionStore(access: Access): SessionStore {
       const sql = "SELECT owner FROM client_sessions WHERE id = @id";
       return (await query<{ owner: string }>(access, sql, { id }))[0]?.owner;
     },
-    join: async (id) => (await query<StoredSession>(access, JOIN, { id }))[0],
+    join: async (id) => {
+      const sql = `
+UPDATE client_sessions SET used = ${NOW} WHERE id = @id RETURNING owner, opening, subscriptions`;
+      return (await query<StoredSession>(access, sql, { id }))[0];
+    },
     setOwner: async (id, owner) =>
       void (await query(access, "UPDATE client_sessions SET owner = @owner WHERE id = @id", { id, owner })),
     subscribe: async (id, uri, wanted) => {
-      if (uri.length <= MAX_URI) await query(access, wanted ? SUBSCRIBE : UNSUBSCRIBE, { id, uri });
+      const add = `
+UPDATE client_sessions SET subscriptions = subscriptions || @uri::text
+WHERE id = @id AND NOT @uri = ANY(subscriptions) AND cardinality(subscriptions) < 1024`;
+      const remove =
+        "UPDATE client_sessions SET subscriptions = array_remove(subscriptions, @uri) WHERE id = @id";
+      if (uri.length <= 2048) await query(access, wanted ? add : remove, { id, uri });
     },
     touch: async (ids) => {
       const sql = `UPDATE client_sessions SET used = ${NOW} WHERE id = ANY(@ids::text[]) RETURNING id`;

@@ -141,10 +141,6 @@ RETURNING key, tokens`;
   },
 });
 
-/** Interval at which a server reports that it is alive, and validity of a report, in ms. */
-const SAY_MS = 10_000;
-const HOLDS_MS = 30_000;
-
 const SAY = `
 INSERT INTO servers (id, environment, seen_at) VALUES (@id, @environment, ${NOW})
 ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING number`;
@@ -161,8 +157,8 @@ function serverList(access: Access, logger: Logger) {
         const said = query(access, SAY, { id, environment });
         // The next time, or another server that ended, is soon enough for either.
         said.catch((error: unknown) => logger.debug("storage.not_said", { error }));
-      }, SAY_MS).unref();
-      await query(access, `DELETE FROM servers WHERE seen_at <= ${NOW} - @holds`, { holds: HOLDS_MS });
+      }, 10_000).unref();
+      await query(access, `DELETE FROM servers WHERE seen_at <= ${NOW} - @holds`, { holds: 30_000 });
       const others = `SELECT DISTINCT environment FROM servers WHERE number < @number`;
       const rows = await query<{ environment: string }>(access, others, { number: own?.number ?? 0 });
       return rows.map((row) => row.environment);

@@ -5,11 +5,6 @@ import { inTransaction, quickly } from "./commit.ts";
 import { type Database, pragmaNumber, whenUnlocked } from "./database.ts";
 import { checkpointInThread } from "./threads.ts";
 
-/** Pages moved in one transaction: others wait for it. */
-const PAGES_PER_TURN = 64;
-/** Pages moved in one transaction on a full disk. */
-const PAGES_IN_OWN_ROOM = 8;
-
 /**
  * Returns the free pages of the file to the file system, in pieces. Returns the bytes by which the file got smaller,
  * which is 0 for a file that was made without `auto_vacuum`. Readers at work may delay this until the next call.
@@ -21,7 +16,8 @@ export async function returnSpace(database: Database, signal: AbortSignal): Prom
   while (!signal.aborted && pragmaNumber(database, "freelist_count") > before * (1 / 16)) {
     // Pages that a power cut restores are free, and are returned by the next call.
     await inOwnRoom(database, (again) => {
-      const count = again ? PAGES_IN_OWN_ROOM : PAGES_PER_TURN;
+      // Pages moved in one transaction, for which others wait; fewer on a full disk.
+      const count = again ? 8 : 64;
       return quickly(database, () => database.pragma(`incremental_vacuum(${count})`));
     });
     await nextTurn();

@@ -150,14 +150,12 @@ const bytes = (value: unknown): unknown =>
 const toRow = (row: NodeRow): NodeRow =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, bytes(value)]));
 
-/** Names of SQLite's primary result codes, from 0. */
-const RESULT_CODES = codes.primary.split(" ");
 /** Extended codes that this program distinguishes from their primary ones. */
 const EXTENDED: Readonly<Record<string, string>> = codes.extended;
 
 /** The name of an extended result code, as better-sqlite3 reports it, or of its primary one. */
 export const codeName = (number: number): string =>
-  `SQLITE_${EXTENDED[number] ?? RESULT_CODES[number & 0xff] ?? number}`;
+  `SQLITE_${EXTENDED[number] ?? codes.primary.split(" ")[number & 0xff] ?? number}`;
 
 function withCodes<Result>(work: () => Result): Result {
   try {

@@ -27,15 +27,14 @@ export function changedWords(
     side.map((line, index) => {
       const pair = isPaired ? other[index] : undefined;
       const [all, equal] = [line.all + (pair?.all ?? 0), line.equal + (pair?.equal ?? 0)];
-      return all > 0 && equal / all >= LEAST_EQUAL ? joined(line.changed, line.text) : [];
+      // A line with less in common counts as replaced, without marked words.
+      return all > 0 && equal / all >= 0.4 ? joined(line.changed, line.text) : [];
     });
   return { removed: rangesOf(old, now), added: rangesOf(now, old) };
 }
 
 /** Compared for each run of changed lines. With the limit of edits this takes a few milliseconds. */
 const MAX = { characters: 4000, edits: 100 };
-/** Share of a line that must be unchanged; below it the line counts as replaced, without marked words. */
-const LEAST_EQUAL = 0.4;
 
 /** Lines with their changed parts, the number of their non-blank characters, and of the unchanged ones among them. */
 type Side = readonly { text: string; changed: Range[]; all: number; equal: number }[];

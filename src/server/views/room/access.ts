@@ -21,8 +21,6 @@ export function renderAccess(session: PageSession, all: readonly Access[]): Html
   return mainOf(session, "home", content);
 }
 
-const ICONS = { link: "link", subscription: "bell", client: "plug" } as const;
-
 function row(
   { kind, id, runId, name, createdAt, expiresAt, usedAt, opened, type, url }: Access,
   mayEnd: boolean,
@@ -33,7 +31,9 @@ function row(
   const run = oneLine(displayText(name ?? runId ?? "All runs"), 160);
   return html`<article class="server" data-row tabindex="-1" id="access-${id}">
     <div class="server-what">
-      <h2 class="anywhere">${icon(ICONS[kind])} ${what}</h2>
+      <h2 class="anywhere">
+        ${icon(({ link: "link", subscription: "bell", client: "plug" } as const)[kind])} ${what}
+      </h2>
       <p class="small anywhere">
         ${runId === undefined ? run : html`<a class="link" href="${runPath(runId)}">${run}</a>`}
         ${kind === "client" && [url, type].map((part) => part !== undefined && ` · ${part}`)}

@@ -7,11 +7,10 @@ interface EditableArguments {
   json: string;
 }
 
-/** Arguments that are texts of many lines. */
-const TEXT_ARGUMENTS = ["content", "new_string", "command"];
-
 export function editableArguments({ args }: Pick<Approval, "args">): EditableArguments {
-  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string" && !args[key].includes(MARK));
+  const name = ["content", "new_string", "command"].find(
+    (key) => typeof args[key] === "string" && !args[key].includes(MARK),
+  );
   if (name === undefined) return { json: visibleJson(args) };
   const { [name]: text, ...others } = args;
   const value = String(text).replace(UNSHOWN, (character) => `${MARK}${toHex(character).toUpperCase()}⟩`);

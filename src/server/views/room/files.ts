@@ -102,13 +102,16 @@ function renderFileChanges({ tree, session, changes, look, joined }: FilesScreen
         <div class="panel">${joined}</div>
       </div>`;
   const isApart = tree.changed !== undefined && look === "changes" && changes.length > 1;
-  return html`<div class="pad">${isApart && APART}${renderChanges(session, changes)}</div>`;
+  return html`<div class="pad">
+    ${
+      isApart &&
+      html`<p class="note">
+        These changes cannot be shown as one: something else changed the file in between, or one of them is
+        too long.
+      </p>`
+    }${renderChanges(session, changes)}
+  </div>`;
 }
-
-const APART = html`<p class="note">
-  These changes cannot be shown as one: something else changed the file in between, or one of them is too
-  long.
-</p>`;
 
 /** For screens with room for either the tree or the file. */
 const TO_TREE = html`<a class="phone btn small" href="#tree" aria-label="All files">${icon("folder")}</a>`;
@@ -203,12 +206,11 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
   </details>`;
 }
 
-/** Lines before a found one that the page begins with, where a page does not begin with the file. */
-const LINES_BEFORE = 20;
 export const LINES_OF_PAGE = 2000;
 
 export function lineAddress(base: string, { path, line }: GrepMatch): string {
-  const from: Record<string, string> = line > LINES_OF_PAGE ? { from: String(line - LINES_BEFORE) } : {};
+  // A page that does not begin with the file begins 20 lines before the found one.
+  const from: Record<string, string> = line > LINES_OF_PAGE ? { from: String(line - 20) } : {};
   return `${filePath(base, path, from)}#L${line}`;
 }
 

@@ -34,14 +34,19 @@ export function renderServers(screen: ServersScreen): Html {
       ${servers.length > 0 && html`<form method="post" action="${serversPath()}/ask"><button class="btn small">Check now</button></form>`}
     </div>
     ${notice?.server === undefined && notice?.problem && html`<p class="notice red" role="alert">${notice.problem}</p>`}
-    ${servers.length === 0 ? emptyPanel("plug", EMPTY) : html`<section class="panel" aria-label="MCP servers">${servers.map((one) => row(one, screen))}</section>`}`;
+    ${
+      servers.length === 0
+        ? emptyPanel("plug", {
+            title: "No other MCP servers",
+            text: html`Add servers under <code>mcpServers</code> in the configuration to give the agent their
+              tools.`,
+          })
+        : html`<section class="panel" aria-label="MCP servers">
+            ${servers.map((one) => row(one, screen))}
+          </section>`
+    }`;
   return mainOf(session, "home", content);
 }
-
-const EMPTY = {
-  title: "No other MCP servers",
-  text: html`Add servers under <code>mcpServers</code> in the configuration to give the agent their tools.`,
-};
 
 function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
   const { name, place, askedAt, tools, notes, problem, needsLogin } = server;

@@ -188,9 +188,6 @@ ${chosen.get("goal") ?? ""}</textarea>
   return { kind: "goal", plain: "No goal", lead: "Goal: ", menu };
 }
 
-/** Costs that are offered, as far as they are below the server's. */
-const COSTS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];
-
 function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: URLSearchParams): Chip {
   const words = limitWords(limits);
   const plain = words.length === 0 ? "No limit" : `Limit ${words.join(", ")}`;
@@ -214,7 +211,9 @@ function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: U
 function costOptions({ costUsd }: RunLimits, models: readonly OfferedModel[], chosen: URLSearchParams) {
   // Without any price no run could keep such a limit.
   if (!models.some((one) => one.price !== undefined)) return undefined;
-  const below = COSTS.filter((cost) => costUsd === undefined || cost < costUsd);
+  const below = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100].filter(
+    (cost) => costUsd === undefined || cost < costUsd,
+  );
   const offered = costUsd === undefined ? [1, 5, 20] : below.slice(-3);
   const wanted = chosen.get("cost") ?? "";
   const other = chosen.get("costOther") ?? "";

@@ -143,8 +143,6 @@ interface Axis {
 }
 
 const MINUTE = 60_000;
-/** Minutes between marks. The axis grows by quarters of these, and the line of now moves by sixtieths: bars do not creep. */
-const STEPS = [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200];
 
 const percent = (share: number): string => `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
 
@@ -229,7 +227,11 @@ function renderTimes(
 ): Html {
   const { createdAt: start, endedAt } = view.run;
   const length = Math.max(1000, (endedAt ?? now) - start);
-  const minutes = STEPS.find((each) => length / (each * MINUTE) <= MAX.marks) ?? 43_200;
+  // The axis grows by quarters of these, and the line of now moves by sixtieths: bars do not creep.
+  const minutes =
+    [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200].find(
+      (each) => length / (each * MINUTE) <= MAX.marks,
+    ) ?? 43_200;
   const step = minutes * MINUTE;
   const nowOn = endedAt === undefined ? start + Math.floor(length / (step / 60)) * (step / 60) : undefined;
   // Leaves some room at the right for the future.

@@ -17,8 +17,6 @@ export interface ObjectPlace extends S3Address {
 
 /** Requests at the same time; the SDK has 50 connections. */
 const PARALLEL_REQUESTS = 16;
-/** Maximum time of one request with its repetitions, in ms. */
-const REQUEST_MS = 15_000;
 /** The object that names the Postgres that the others belong to. */
 const OWNER_MARK = "deepagent-storage-id";
 
@@ -116,7 +114,7 @@ export class LargeObjects {
       const at = { Bucket: this.#bucket, Key: this.#prefix + id };
       try {
         const connection = await this.#connection.open();
-        return await request(connection, at, { abortSignal: AbortSignal.timeout(REQUEST_MS) });
+        return await request(connection, at, { abortSignal: AbortSignal.timeout(15_000) });
       } catch (thrown) {
         if (thrown instanceof ConfigurationError) throw thrown;
         const { text, isOutage } = s3Problem(thrown);

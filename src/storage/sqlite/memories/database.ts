@@ -51,8 +51,6 @@ function indexed(key: string, value: Record<string, unknown>, index?: false | st
 
 /** Matches that are compared with each other. A word with more matches hardly ranks any of them. */
 const COMPARED_MATCHES = 500;
-/** Frequent words that count in the order of matches: each takes a look at all that have it. */
-const FREQUENT_WORDS = 2;
 
 interface TextIndex {
   count: string;
@@ -120,7 +118,8 @@ async function expressions(engine: Engine, index: TextIndex, terms: readonly str
     ((row?.found ?? 0) < COMPARED_MATCHES ? rare : frequent).push(match);
     await nextTurn();
   }
-  const counting = frequent.slice(0, FREQUENT_WORDS);
+  // Each frequent word takes a look at all that have it, so two of them count.
+  const counting = frequent.slice(0, 2);
   if (rare.length === 0) return [anyTerm(counting)];
   if (counting.length === 0) return [anyTerm(rare)];
   return [`(${anyTerm(rare)}) AND (${anyTerm([...rare, ...counting])})`, anyTerm(counting)];
