@@ -10,6 +10,7 @@ import { canonicalJson } from "../../core/json.ts";
 import { joinStreams } from "./joined-stream.ts";
 import { findWrapping } from "./plain-model.ts";
 import { assembleReply, modelName } from "./reply.ts";
+import classes from "../messages/model-classes.json" with { type: "json" };
 import texts from "./texts.json" with { type: "json" };
 import { type SentSchema, geminiSchema, sentSchema } from "./tool-schema.ts";
 
@@ -58,9 +59,12 @@ export class ToolBinder {
 
 function boundModel({ model, tools, toolChoice, options }: ToolBinding): BoundModel {
   if (!model.bindTools) throw new ConfigurationError("model_without_tools", texts.cannotCallTools);
-  // Gemini, also behind a service that speaks another protocol.
-  const isGoogle = /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
-  const sent = tools.map(isGoogle ? forGoogle : forOthers);
+  const names = `${model._llmType()} ${model.getName()} ${modelName(model)}`;
+  // Also the model of a service that speaks another protocol.
+  const isGemini = classes.some(
+    ({ schema, named }) => schema === "gemini" && new RegExp(named, "i").test(names),
+  );
+  const sent = tools.map(isGemini ? forGemini : forOthers);
   // The choice is the provider's own type, chosen for this model.
   const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
   const own = sent.map(({ tool }) => tool);
@@ -69,7 +73,7 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): BoundMo
 }
 
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
-const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
+const forGemini = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
 
 /** Returns the tool itself if its schema can be sent unchanged. A provider's own tools are plain objects. */
 function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema) {
