@@ -105,7 +105,7 @@ test("an unexpected error names a reference, and nothing of the server", async (
     void lines.push(JSON.stringify({ event, ...fields }));
   const logger = { error, warn: error, info: () => {}, debug: () => {} };
   const { mine: me } = await openApi(service, {
-    logger: logger as never,
+    logger: logger,
     // What opens the runs fails.
     runs: () => Promise.reject(new Error("no /home/me/secret-folder/runs.db")),
   });

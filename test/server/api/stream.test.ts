@@ -145,7 +145,7 @@ test("there are as many streams as the page may have, and one that was closed ma
     503,
     { error: { code: "too_many_streams", message: expect.any(String) } },
   ]);
-  await Promise.all(open.map(({ body }) => body?.cancel()));
+  for (const { body } of open) await body?.cancel();
   await expect.poll(async () => (await openStream(origin, runId)).status).toBe(200);
 });
 

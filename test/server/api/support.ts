@@ -9,7 +9,7 @@ import { entry } from "../auth/support.ts";
 import { bearer, send } from "../../support/clients-raw.ts";
 import { openSite } from "../page/log-in-support.ts";
 
-export interface Answer {
+interface Answer {
   status: number;
   headers: Readonly<Record<string, unknown>>;
   /** The document, or the refusal. */
