@@ -49,11 +49,9 @@ export interface MemoryOptions {
   ttl?: TtlConfig;
 }
 
-type Values = Statement["values"];
-
 /** A put with everything that is computed before its transaction begins. */
 interface PreparedPut extends Pick<IndexedText, "after"> {
-  values: Values;
+  values: Statement["values"];
   isDeletion: boolean;
 }
 
@@ -411,7 +409,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     }
   }
 
-  #read<Row extends object>(sql: string, values: Values): Promise<Row[]> {
+  #read<Row extends object>(sql: string, values: Statement["values"]): Promise<Row[]> {
     return this.#database.engine.read(() => all<Row>(sql, values));
   }
 }
