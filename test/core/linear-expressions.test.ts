@@ -19,6 +19,7 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "agent/models/profiles/profile.ts": "patterns of the table of families, for the name of a model",
   "agent/models/provider-words.ts": "words of refusals in our own table, which are looked at below",
   "agent/models/text-reply.ts": "forms of calls in our own table, which are looked at below",
+  "agent/models/tool-binder.ts": "names of classes in our own table, for the names of a model",
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
   "backends/errors.ts": "words of errors in our own table, which are looked at below",
   "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
@@ -29,6 +30,7 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "core/text.ts": "names of our own blocks; the rest of the pattern takes linear time",
   "rules/shell/command.ts":
     "patterns of our own table of wrappers, which are looked at below; each option ends with a mark that it cannot have",
+  "server/api/routes.ts": "addresses of our own table, where each variable is one part between slashes",
 };
 
 /**

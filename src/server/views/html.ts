@@ -82,7 +82,7 @@ function compile(fixed: readonly string[]): Template {
         // Browsers drop a line break at the beginning of these two.
         const isFirst = children.length === 0 && /^(?:pre|textarea)$/.test(name);
         const shown = isFirst ? text.replace(/^\n/, "") : text;
-        children.push(...divided(AS_WRITTEN.has(name) ? shown : shown.replaceAll(/\s*\n\s*/g, " ")));
+        children.push(...divided(AS_WRITTEN.has(name) ? shown : shown.replaceAll(/\n\s*/g, " ")));
       },
       onclosetag: () => void open.pop(),
     },

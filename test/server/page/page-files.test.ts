@@ -21,7 +21,7 @@ test("the files of a run stay inside the run, with what it changed first", async
     ...body.slice(body.indexOf("<main")).matchAll(/<h2>([^<]+)(?:<span class="end">(\d+))?/g),
   ].map(([, title = "", count = ""]) => `${title} ${count}`.trim());
   const ofRun = ["Changed by this run 3", "Notes of this conversation 1", "Remembered by this run 1"];
-  expect(sections).toEqual([...ofRun, "All files"]);
+  expect(sections).toEqual([...ofRun, "All files", "Choose a file"]);
   const marks = [...body.matchAll(/<span class="cut">([^<]*)<\/span\s*><span class="m (\w+)"/g)].map(
     ([, name, mark]) => [name, mark],
   );

@@ -185,7 +185,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     const first = await openPages(service);
     const { page } = await open(linkTo(first, runId, "decide"));
     await page.locator("[data-fold=reject] summary").click();
-    await page.getByLabel("Message to the agent").fill("half a thought");
+    await page.getByLabel("Reason (the agent sees this").fill("half a thought");
     await isLive(page);
     const secret = await secretIn(page);
     await first.close();
@@ -198,7 +198,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     await page.getByRole("alert").getByText("This page has ended").waitFor();
     expect(await page.title()).not.toBe("owned");
     expect(await page.getByText("owned").count()).toBe(0);
-    expect(await page.getByLabel("Message to the agent").inputValue()).toBe("half a thought");
+    expect(await page.getByLabel("Reason (the agent sees this").inputValue()).toBe("half a thought");
     await page.waitForTimeout(2500);
     expect(got).toHaveLength(1);
     expect(got[0]?.headers.cookie).toBeUndefined();

@@ -205,7 +205,10 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     const box = (await what.boundingBox()) ?? { x: 0, width: 0 };
     expect(width).toBeGreaterThan(60);
     expect(x + width).toBeLessThanOrEqual(box.x + box.width + 1);
-    await page.getByRole("link", { name: "Review", exact: true }).click();
+    await page
+      .locator(".needs-list")
+      .getByRole("link", { name: /^Review/ })
+      .click();
     await page.locator(".ask").waitFor();
     await page.locator(".ask-foot summary").first().click();
     await page.locator("[data-mounted]").first().waitFor();

@@ -160,7 +160,7 @@ function thumbMenu({ run }: RunView): Html {
         ${cancelling(run)}`;
   return html`<details class="thumb">
     <summary>${icon("dots")}This run</summary>
-    <div class="sheet">${sheet}</div>
+    <div class="sheet" role="region" aria-label="Message and cancel">${sheet}</div>
   </details>`;
 }
 
