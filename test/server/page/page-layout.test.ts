@@ -104,7 +104,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
 
   test("lines of the activity stay where they are while newer ones are out of sight", async () => {
     const { page, runs, service, go } = await seeded();
-    await go(`/runs/${runs.twelve}/work`);
+    await go(`/runs/${runs.twelve}/work?events=all`);
     const row = `#${await page.locator(".feed > li").nth(4).getAttribute("id")}`;
     await page.evaluate(
       `window.scrollTo(0, document.querySelector("${row}").getBoundingClientRect().top - 120)`,
