@@ -10,11 +10,11 @@ import { isWholeOnPage } from "../views/room/approval.ts";
 import type { Complaint } from "../views/room/request.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { LIFETIMES } from "../views/room/share.ts";
-import { type Screen, renderNotice } from "../views/room/shell.ts";
+import { type Screen, renderContent, renderNotice } from "../views/room/shell.ts";
 import { isAsItStands } from "../../tools/call-request.ts";
 import { sendChange } from "./change-form.ts";
 import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
-import { type Follow, markAt } from "./live.ts";
+import { type Follow, markOf } from "./live.ts";
 import { editProblem, pageAnswer } from "./read-answer.ts";
 import { type Reply, textOf, typedIn } from "./responses.ts";
 import type { Picture, ScreenContext } from "./screen-context.ts";
@@ -98,7 +98,7 @@ async function showAgain<Complained>(
 ): Promise<void> {
   const [picture, plain] = [await read(wrong), await read()];
   if (picture === undefined || plain === undefined) return show(404, undefined);
-  return show(status, picture(now), { mark: markAt(plain, now), address, isWhole: true });
+  return show(status, picture(now), { mark: markOf(renderContent(plain(now)), now), address, isWhole: true });
 }
 
 /** Shows a screen of the run in the same way. */

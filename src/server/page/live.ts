@@ -35,16 +35,14 @@ export interface Follow {
   isWhole?: boolean;
 }
 
-/** The mark of a screen as it looks now. */
-export const markAt = (picture: Picture, now: number): string => markOf(renderContent(picture(now)), now);
-
-const markOf = (shown: ScreenContent, now: number): string =>
+/** The mark of a screen that looks like this now. */
+export const markOf = (shown: ScreenContent, now: number): string =>
   `${now}-${createHash("sha256").update(JSON.stringify(shown)).digest("base64url")}`;
 
 /**
  * Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts: a `snapshot` of
- * the screen, then each `delta`, and each `text` that the agent writes. `mark`: of the version that the page shows; empty if it shows none yet. `isOnce`: the
- * stream ends after the current news.
+ * the screen, then each `delta`, and each `text` that the agent writes. `mark`: of the version that the page shows; empty
+ * if it shows none yet. `isOnce`: the stream ends after the current news.
  */
 export async function sendLive(
   reply: Reply,

@@ -13,7 +13,7 @@ import { type Screen, renderContent, renderFrame, renderNotice } from "../views/
 import { assetAt } from "./assets.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
-import { type Follow, type LiveScreen, markAt, sendLive } from "./live.ts";
+import { type Follow, type LiveScreen, markOf, sendLive } from "./live.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { Reply, readForm } from "./responses.ts";
 import type { ApiEndpoint, PartScreen, Picture, ScreenContext, ScreenFacts } from "./screen-context.ts";
@@ -144,8 +144,9 @@ export class Pages {
     const picture = await live.read();
     if (picture === undefined) return this.#show(reply, asked.session, 404, undefined);
     const now = this.#options.clock();
-    const follow = { mark: markAt(picture, now), address: live.address?.() };
-    await this.#show(reply, asked.session, 200, picture(now), follow);
+    const screen = picture(now);
+    const follow = { mark: markOf(renderContent(screen), now), address: live.address?.() };
+    await this.#show(reply, asked.session, 200, screen, follow);
   }
 
   /** Without a screen, the bar and the way home stay for those who see more than one run. */
@@ -242,7 +243,7 @@ export class Pages {
       return this.#show(reply, session, 200, await searchScreen(context, query, now, reply.left()));
     if (isCallback(url.pathname) && mayRun(session)) {
       const [after, plain] = [await afterLogin(context, query), await serversScreen(context)];
-      const follow = { mark: markAt(plain, now), address: serversPath(), isWhole: true };
+      const follow = { mark: markOf(renderContent(plain(now)), now), address: serversPath(), isWhole: true };
       return this.#show(reply, session, 200, after(now), follow);
     }
     if (runId !== undefined && action === "/export")

@@ -1,5 +1,6 @@
 /** The one HTML template that escapes, and the small pieces that pages are made of. */
 import { Parser } from "htmlparser2";
+import { byIdentity } from "../../core/by-identity.ts";
 import { stripControl } from "../../core/text.ts";
 import pictures from "./icons.json" with { type: "json" };
 import type { Attributes, Tree } from "./tree.ts";
@@ -58,12 +59,8 @@ interface TemplateElement {
   children: (string | number | TemplateElement)[];
 }
 
-/** Templates that were used before, by their fixed parts. */
-const compiled = new WeakMap<readonly string[], Template>();
-
-function compile(fixed: readonly string[]): Template {
-  const known = compiled.get(fixed);
-  if (known !== undefined) return known;
+/** Reads the fixed parts of a template, once. */
+const compile = byIdentity((fixed: readonly string[]): Template => {
   const root: TemplateElement = { name: "", attributes: [], children: [] };
   const open = [root];
   const inner = (): TemplateElement => open.at(-1) ?? root;
@@ -89,9 +86,8 @@ function compile(fixed: readonly string[]): Template {
     { lowerCaseTags: false, lowerCaseAttributeNames: false, recognizeSelfClosing: true },
   );
   parser.end(fixed.map((text, index) => (index === 0 ? text : `\uE000${index - 1}\uE001${text}`)).join(""));
-  compiled.set(fixed, root.children);
   return root.children;
-}
+});
 
 /** Elements whose white space counts. */
 const AS_WRITTEN = new Set(["pre", "textarea", "code-text", "md-text"]);

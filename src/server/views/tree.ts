@@ -28,8 +28,9 @@ export const childrenOf = (tree: Tree): readonly Tree[] =>
 export function deltaOf(old: readonly Tree[], now: readonly Tree[]): Delta | undefined {
   const free = new Map<string, number[]>();
   for (const [position, tree] of old.entries()) {
-    const same = free.get(identify(tree));
-    if (same === undefined) free.set(identify(tree), [position]);
+    const name = identify(tree);
+    const same = free.get(name);
+    if (same === undefined) free.set(name, [position]);
     else same.push(position);
   }
   const steps = now.map((tree): Delta[number] => {

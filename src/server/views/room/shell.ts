@@ -1,4 +1,5 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
+import { byIdentity } from "../../../core/by-identity.ts";
 import { Html, html, type IconName, SPRITE, icon } from "../html.ts";
 import type { Tree } from "../tree.ts";
 import words from "../words.json" with { type: "json" };
@@ -61,12 +62,13 @@ export interface ScreenContent {
   tree: readonly Tree[];
 }
 
-export const renderContent = (screen: Screen): ScreenContent => ({
+/** Rendered once for each screen: its mark is made of it, too. */
+export const renderContent = byIdentity((screen: Screen): ScreenContent => ({
   title: `${screen.waiting > 0 ? `(${screen.waiting}) ` : ""}${screen.title} · deepagent`,
   icon: screen.waiting > 0 ? ICONS.asking : ICONS.calm,
   waiting: screen.waiting,
   tree: renderScreen(screen).trees,
-});
+}));
 
 function renderScreen({ place, waiting, isLive, session, news = [], main }: Screen): Html {
   const hasNavigation = session.run === undefined;
